@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"encoding/json"
+
+	"github.com/reprise-engine/reprise/pkg/workflow"
+)
+
+// State is one execution between two events. It is owned by one goroutine at a
+// time. Only Apply changes it.
+type State struct {
+	Meta Meta
+	// Stack in stack order: the last entry is on top (greatest Seq).
+	Stack []*Entry
+	// Run is the run data: records by node, indexed by run. A nil record is a
+	// run index given to a job that is still in flight.
+	Run map[string][]*Record
+	// Jobs in flight (also those that wait for a retry), by id.
+	Jobs map[JobID]*OpenJob
+	// Rounds of requesters that have not finished, oldest first.
+	Rounds map[RunRef][]*OpenRound
+	// Joins are partly filled inputs of multi-input nodes, by node, oldest first.
+	Joins map[string][]*Join
+	// Timers that are set: id to due time in milliseconds.
+	Timers map[string]int64
+	// Context is what nodes keep between their runs (loop state).
+	Context map[string]json.RawMessage
+}
+
+// Meta are the scalar facts of an execution.
+type Meta struct {
+	ID           ExecutionID `json:"id"`
+	WorkflowHash string      `json:"workflowHash"`
+	WorkflowID   string      `json:"workflowId,omitempty"`
+	WorkflowName string      `json:"workflowName,omitempty"`
+	Mode         string      `json:"mode"` // manual, trigger, chat …
+	Status       Status      `json:"status"`
+	StartedAt    int64       `json:"startedAt,omitempty"` // milliseconds since 1970
+	StoppedAt    int64       `json:"stoppedAt,omitempty"`
+	LastNode     string      `json:"lastNode,omitempty"` // n8n's lastNodeExecuted
+	Error        *NodeError  `json:"error,omitempty"`
+	// Input is what the start entry was given; it is kept so that a job of the
+	// start node can refer to it.
+	NextIndex int   `json:"nextIndex"` // next executionIndex
+	NextJob   int   `json:"nextJob"`   // number of the next job
+	NextTop   int64 `json:"nextTop"`   // Seq of the next entry pushed on top
+	NextLast  int64 `json:"nextLast"`  // Seq of the next entry appended below (negative)
+	NextJoin  int   `json:"nextJoin"`
+	// Flags are the numbered behaviours this execution was started with.
+	Flags []int `json:"flags,omitempty"`
+}
+
+// OpenJob is a job in flight, or one whose retry waits for its timer.
+type OpenJob struct {
+	Job
+	// StartTime and ExecutionIndex of the run's record, fixed when the run was
+	// first announced; Spent is the time its earlier slices took.
+	StartTime      int64 `json:"startTime"`
+	ExecutionIndex int   `json:"executionIndex"`
+	Spent          int64 `json:"spent,omitempty"`
+	// RetryAt is when the next attempt is to be dispatched; 0 when in flight.
+	RetryAt int64 `json:"retryAt,omitempty"`
+	// SubRuns made by earlier slices of this run.
+	SubRuns []SubRunRef `json:"subRuns,omitempty"`
+	Logs    []string    `json:"logs,omitempty"`
+}
+
+// OpenRound is one request of a requester's run and where its answers are.
+type OpenRound struct {
+	Caller   RunRef          `json:"caller"`
+	Index    int             `json:"index"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Calls    []Call          `json:"calls"`
+	// Open is the number of calls without an answer.
+	Open int `json:"open"`
+}
+
+// Call is one action of a round and the run reserved for it. The arguments
+// are the action's Input.
+type Call struct {
+	Action Action `json:"action"`
+	Run    int    `json:"run"`
+}
+
+// Join collects the inputs of a node with several of them.
+type Join struct {
+	Seq    int                `json:"seq"`
+	Node   string             `json:"node"`
+	Inputs []Ref              `json:"inputs"`
+	Source []*workflow.Source `json:"source"`
+}

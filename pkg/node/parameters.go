@@ -1,0 +1,118 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-engine/reprise/pkg/engine"
+)
+
+// Raw returns the parameter at a dotted path ("options.timeout",
+// "rules.values.0.outputKey") as the file has it, or nil.
+func (c *Call) Raw(path string) json.RawMessage {
+	raw := c.Node.Parameters
+	for _, key := range strings.Split(path, ".") {
+		if len(raw) == 0 {
+			return nil
+		}
+		switch raw[0] {
+		case '[':
+			var list []json.RawMessage
+			i, err := strconv.Atoi(key)
+			if err != nil || json.Unmarshal(raw, &list) != nil || i < 0 || i >= len(list) {
+				return nil
+			}
+			raw = list[i]
+		case '{':
+			var object map[string]json.RawMessage
+			if json.Unmarshal(raw, &object) != nil {
+				return nil
+			}
+			raw = object[key]
+		default:
+			return nil
+		}
+	}
+	return raw
+}
+
+// Param returns the parameter at path with its expressions evaluated for an
+// input item; nil when it is absent or undefined.
+func (c *Call) Param(ctx context.Context, item int, path string) (json.RawMessage, error) {
+	raw := c.Raw(path)
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	value, err := c.Parameters.Resolve(ctx, c, item, raw)
+	if err != nil {
+		return nil, c.parameterError(err, item, path)
+	}
+	return value, nil
+}
+
+// ParamInto decodes a parameter into dst; dst keeps its value (the default)
+// when the parameter is absent, undefined or null.
+func (c *Call) ParamInto(ctx context.Context, item int, path string, dst any) error {
+	value, err := c.Param(ctx, item, path)
+	if err != nil || len(value) == 0 || string(value) == "null" {
+		return err
+	}
+	if err := json.Unmarshal(value, dst); err != nil {
+		return c.parameterError(fmt.Errorf("%s is no %T", value, dst), item, path)
+	}
+	return nil
+}
+
+// String returns a text parameter; numbers and booleans are rendered.
+func (c *Call) String(ctx context.Context, item int, path, fallback string) (string, error) {
+	value, err := c.Param(ctx, item, path)
+	if err != nil || len(value) == 0 || string(value) == "null" {
+		return fallback, err
+	}
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text, nil
+	}
+	return string(value), nil
+}
+
+// Int returns a number parameter; a numeric text counts.
+func (c *Call) Int(ctx context.Context, item int, path string, fallback int) (int, error) {
+	text, err := c.String(ctx, item, path, "")
+	if err != nil || text == "" {
+		return fallback, err
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return fallback, c.parameterError(fmt.Errorf("%q is no number", text), item, path)
+	}
+	return int(f), nil
+}
+
+// Bool returns a boolean parameter; the texts "true" and "false" count.
+func (c *Call) Bool(ctx context.Context, item int, path string, fallback bool) (bool, error) {
+	text, err := c.String(ctx, item, path, "")
+	switch {
+	case err != nil || text == "":
+		return fallback, err
+	case text == "true" || text == "false":
+		return text == "true", nil
+	}
+	return fallback, c.parameterError(fmt.Errorf("%q is neither true nor false", text), item, path)
+}
+
+func (c *Call) parameterError(err error, item int, path string) error {
+	if ne, ok := err.(*engine.NodeError); ok {
+		if ne.ItemIndex == nil {
+			ne.ItemIndex = &item
+		}
+		return ne
+	}
+	return &engine.NodeError{
+		Name: "NodeOperationError", Message: err.Error(),
+		Description: "parameter " + path, ItemIndex: &item,
+	}
+}
