@@ -26,16 +26,13 @@ type Job struct {
 	Coordinator string `json:"coordinator"`
 	Pool        string `json:"pool,omitempty"`
 	// Deadline in milliseconds since 1970; 0 is none.
-	Deadline int64       `json:"deadline,omitempty"`
-	Workflow JobWorkflow `json:"workflow"`
-	// Node is the name of the node to run; Nodes holds it, its sub-nodes (all
-	// levels) and the nodes its expressions name.
-	Node  string           `json:"node"`
-	Nodes []*workflow.Node `json:"nodes"`
-	// SubNodes of the nodes: node name, connection type, names in order.
-	SubNodes map[string]map[string][]string `json:"subNodes,omitempty"`
-	Inputs   []workflow.Items               `json:"inputs"`
-	Source   []*workflow.Source             `json:"source,omitempty"`
+	Deadline int64 `json:"deadline,omitempty"`
+	// Plan is the JSON of a Plan: what does not change from run to run. PlanHash names
+	// its content, so that a reader may keep the decoded form.
+	Plan     json.RawMessage    `json:"plan"`
+	PlanHash string             `json:"planHash"`
+	Inputs   []workflow.Items   `json:"inputs"`
+	Source   []*workflow.Source `json:"source,omitempty"`
 	// ToolArguments and ToolCallID of a tool run.
 	ToolArguments json.RawMessage `json:"toolArguments,omitempty"`
 	ToolCallID    string          `json:"toolCallId,omitempty"`
@@ -50,12 +47,19 @@ type Job struct {
 	TraceParent string `json:"traceparent,omitempty"`
 }
 
-// JobWorkflow is the workflow as far as a job needs it.
-type JobWorkflow struct {
-	ID       string `json:"id,omitempty"`
-	Name     string `json:"name,omitempty"`
-	Active   bool   `json:"active,omitempty"`
-	Timezone string `json:"timezone,omitempty"`
+// Plan is the part of a job that is the same for every run of a node of one
+// workflow document.
+type Plan struct {
+	WorkflowID   string `json:"workflowId,omitempty"`
+	WorkflowName string `json:"workflowName,omitempty"`
+	Active       bool   `json:"active,omitempty"`
+	Timezone     string `json:"timezone,omitempty"`
+	// Node is the name of the node to run; Nodes holds it, its sub-nodes (all
+	// levels) and the nodes its expressions name.
+	Node  string           `json:"node"`
+	Nodes []*workflow.Node `json:"nodes"`
+	// SubNodes of the nodes: node name, connection type, names in order.
+	SubNodes map[string]map[string][]string `json:"subNodes,omitempty"`
 }
 
 // JobRecord is a run record as far as expressions need it. Outputs of a record
