@@ -25,6 +25,12 @@ type Job struct {
 	// Coordinator that dispatched the job and has its execution in memory.
 	Coordinator string `json:"coordinator"`
 	Pool        string `json:"pool,omitempty"`
+	// DispatchedAt is when the job was committed, in milliseconds since 1970. A
+	// worker that gets a message published much later than that, or one with
+	// Confirm set (it may be published for the second time), asks before it
+	// runs the job: it could be answered by now.
+	DispatchedAt int64 `json:"dispatchedAt"`
+	Confirm      bool  `json:"confirm,omitempty"`
 	// Deadline in milliseconds since 1970; 0 is none.
 	Deadline int64 `json:"deadline,omitempty"`
 	// Plan is the JSON of a Plan: what does not change from run to run. PlanHash names
