@@ -94,6 +94,9 @@ type Spec struct {
 	// SubNodes are the connection types the node needs at least one of, with a
 	// person's word for it ("Chat Model").
 	SubNodes map[string]string
+	// Accepts lists the connection types that may be attached besides those of
+	// SubNodes. A type with neither takes no sub-nodes.
+	Accepts []string
 	// Outputs gives the number of main outputs of a node without its error
 	// output. nil means one.
 	Outputs func(*Node) int
@@ -119,13 +122,17 @@ type Catalog interface {
 
 // Workflow is a parsed document. Its exported fields must not be changed.
 type Workflow struct {
-	ID       string
-	Name     string
+	ID     string
+	Name   string
+	Active bool
+	// Nodes in file order. Notes are the sticky notes, which are no nodes.
 	Nodes    []*Node
+	Notes    []*Node
 	Settings Settings
 	PinData  map[string]Items
-	// Raw is the document as it was given; Hash is the SHA-256 of it in hex,
-	// under which the document is stored.
+	// Raw is the document as it was given, with its wrapper and without byte
+	// order mark. Hash is a SHA-256 in hex, under which the document is stored;
+	// it does not depend on spacing or on how a message escaped the document.
 	Raw  json.RawMessage
 	Hash string
 
@@ -133,4 +140,6 @@ type Workflow struct {
 	// out[source][type][output] and in[target][type][input], in file order.
 	out map[string]map[string][][]Target
 	in  map[string]map[string][][]Origin
+	// problems that Parse found and forgave.
+	problems Problems
 }
