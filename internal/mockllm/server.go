@@ -218,12 +218,13 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 func readBody(w http.ResponseWriter, r *http.Request) (string, error) {
 	body := http.MaxBytesReader(w, r.Body, maxRequestBytes)
-	var b strings.Builder
-	if n := r.ContentLength; n > 0 && n <= maxRequestBytes {
-		b.Grow(int(n))
+	if n := r.ContentLength; n >= 0 && n <= maxRequestBytes { // spares io.ReadAll's growing and copying
+		b := make([]byte, n)
+		_, err := io.ReadFull(body, b)
+		return string(b), err
 	}
-	_, err := io.Copy(&b, body)
-	return b.String(), err
+	b, err := io.ReadAll(body)
+	return string(b), err
 }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
