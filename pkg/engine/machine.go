@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"errors"
-
-	"github.com/reprise-engine/reprise/pkg/workflow"
-)
+import "github.com/reprise-engine/reprise/pkg/workflow"
 
 // Machine applies events to executions of one workflow. It is immutable and
 // may be shared.
@@ -18,25 +14,25 @@ func New(w *workflow.Workflow, c workflow.Catalog) *Machine {
 	return &Machine{workflow: w, catalog: c}
 }
 
-// NewState returns the state of an execution that has not started.
-func NewState(meta Meta) *State { panic("to be written") }
+// Workflow is the document the machine runs.
+func (m *Machine) Workflow() *workflow.Workflow { return m.workflow }
 
-// Apply applies one event; see the package comment for the caller's duties.
-func (m *Machine) Apply(s *State, ev Event) (Step, error) { return Step{}, errors.New("to be written") }
+// spec of a node's type; nil when it is unknown.
+func (m *Machine) spec(n *workflow.Node) *workflow.Spec {
+	spec, _ := m.catalog.Lookup(n.Type, n.TypeVersion)
+	return spec
+}
 
-// Tables is a stored execution: the fields of its hashes.
-type Tables map[Table]map[string][]byte
+func (m *Machine) trigger(n *workflow.Node) bool {
+	spec := m.spec(n)
+	return spec != nil && spec.Trigger
+}
 
-// Restore builds the state that the tables hold.
-func Restore(t Tables) (*State, error) { return nil, errors.New("to be written") }
+// sequential reports whether the tools of a round run one by one (R19).
+func (m *Machine) sequential() bool { return m.workflow.Settings.ToolExecution == "sequential" }
 
-// Check returns an error naming the first broken invariant.
-func (m *Machine) Check(s *State) error { return nil }
-
-// Inputs resolves what an entry refers to: its items per main input, stamped
-// with their own index as pairedItem. A tool entry has one item, the
-// requester's item overlaid by the arguments, plus toolCallId (R5).
-func (s *State) Inputs(e *Entry) []workflow.Items { return nil }
-
-// Rounds returns the answered rounds of a requester's run, oldest first.
-func (s *State) Answers(caller RunRef) []Round { return nil }
+// inputCount is the number of main inputs the scheduler knows: those that are
+// connected, as in n8n, not those that the node's type declares.
+func (m *Machine) inputCount(node string) int {
+	return len(m.workflow.Origins(node, workflow.Main))
+}

@@ -25,6 +25,10 @@ type State struct {
 	Timers map[string]int64
 	// Context is what nodes keep between their runs (loop state).
 	Context map[string]json.RawMessage
+
+	// resumes finds the stack entry of a requester that waits, so that a tool's
+	// input does not need a search.
+	resumes map[RunRef]*Entry
 }
 
 // Meta are the scalar facts of an execution.
@@ -38,29 +42,29 @@ type Meta struct {
 	StartedAt    int64       `json:"startedAt,omitempty"` // milliseconds since 1970
 	StoppedAt    int64       `json:"stoppedAt,omitempty"`
 	LastNode     string      `json:"lastNode,omitempty"` // n8n's lastNodeExecuted
-	Error        *NodeError  `json:"error,omitempty"`
-	// Input is what the start entry was given; it is kept so that a job of the
-	// start node can refer to it.
-	NextIndex int   `json:"nextIndex"` // next executionIndex
-	NextJob   int   `json:"nextJob"`   // number of the next job
-	NextTop   int64 `json:"nextTop"`   // Seq of the next entry pushed on top
-	NextLast  int64 `json:"nextLast"`  // Seq of the next entry appended below (negative)
-	NextJoin  int   `json:"nextJoin"`
-	// Flags are the numbered behaviours this execution was started with.
+	// Error of an execution that failed. With StatusRunning it means that the
+	// execution is stopping: nothing new is dispatched, and it ends when the
+	// jobs in flight have answered, so that no effect goes unrecorded.
+	Error     *NodeError `json:"error,omitempty"`
+	NextIndex int        `json:"nextIndex"` // next executionIndex
+	NextJob   int        `json:"nextJob"`   // number of the next job
+	NextTop   int64      `json:"nextTop"`   // Seq of the next entry pushed on top
+	NextLast  int64      `json:"nextLast"`  // Seq of the next entry appended below (negative)
+	NextJoin  int        `json:"nextJoin"`
+	// Flags are the numbered behaviours this execution was started with. None
+	// exists yet. A change of the engine that could alter an execution in flight
+	// gets the next number, is written into Meta by whoever starts executions,
+	// and asks for its flag, so that an upgrade never changes what is running.
 	Flags []int `json:"flags,omitempty"`
 }
 
 // OpenJob is a job in flight, or one whose retry waits for its timer.
 type OpenJob struct {
 	Job
-	// StartTime and ExecutionIndex of the run's record, fixed when the run was
-	// first announced; Spent is the time its earlier slices took.
-	StartTime      int64 `json:"startTime"`
-	ExecutionIndex int   `json:"executionIndex"`
-	Spent          int64 `json:"spent,omitempty"`
+	Progress
 	// RetryAt is when the next attempt is to be dispatched; 0 when in flight.
 	RetryAt int64 `json:"retryAt,omitempty"`
-	// SubRuns made by earlier slices of this run.
+	// SubRuns and Logs of earlier attempts of this slice.
 	SubRuns []SubRunRef `json:"subRuns,omitempty"`
 	Logs    []string    `json:"logs,omitempty"`
 }
@@ -71,8 +75,14 @@ type OpenRound struct {
 	Index    int             `json:"index"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	Calls    []Call          `json:"calls"`
-	// Open is the number of calls without an answer.
-	Open int `json:"open"`
+	// SubRuns, Logs and Hints of the slice that made the request.
+	SubRuns []SubRunRef `json:"subRuns,omitempty"`
+	Logs    []string    `json:"logs,omitempty"`
+	Hints   []Hint      `json:"hints,omitempty"`
+	// Open is the number of calls without an answer: those whose record is
+	// still running. It is counted again on Restore, so that an answer does not
+	// store the round a second time.
+	Open int `json:"-"`
 }
 
 // Call is one action of a round and the run reserved for it. The arguments

@@ -192,6 +192,9 @@ type Ref struct {
 	Literal workflow.Items `json:"literal,omitempty"`
 	// Null is "no data for this input".
 	Null bool `json:"null,omitempty"`
+	// Given tells an input that the caller gave from the empty item that stands
+	// in for none; it goes before pinned data.
+	Given bool `json:"given,omitempty"`
 	// Empty is "data, but no items".
 	Empty bool `json:"empty,omitempty"`
 }
@@ -231,6 +234,30 @@ type Entry struct {
 	// Preserved is the lineage override handed down to tools (n8n's
 	// preservedSourceOverwrite).
 	Preserved *workflow.Source `json:"preserved,omitempty"`
+	// Once keeps only the first item of each input (the node's executeOnce).
+	Once bool `json:"once,omitempty"`
+	// Progress of the run so far; nil until the run was announced.
+	Progress *Progress `json:"progress,omitempty"`
+}
+
+// AsTool reports whether the entry is a tool call, also one that is itself a
+// requester and was resumed.
+func (e *Entry) AsTool() bool { return e.Caller != nil }
+
+// RunRef names the run of the entry.
+func (e *Entry) RunRef() RunRef { return RunRef{Node: e.Node, Run: e.Run} }
+
+// Progress is what is known of a run that has begun and not ended. It has a
+// constant size however many rounds the run takes.
+type Progress struct {
+	// StartTime and ExecutionIndex of the run's record, fixed when the run was
+	// announced.
+	StartTime      int64 `json:"startTime"`
+	ExecutionIndex int   `json:"executionIndex"`
+	// Spent is how many milliseconds the earlier attempts and slices took.
+	Spent int64 `json:"spent,omitempty"`
+	// Retries is how many attempts were repeated.
+	Retries int `json:"retries,omitempty"`
 }
 
 // Job is one attempt of one slice of a node run, to be executed outside the
@@ -352,6 +379,8 @@ const (
 )
 
 // Live is a notice for people who watch: what a node or the execution just did.
+// The start of a sub-node's run is told when the run it serves ends a slice,
+// with its own time.
 type Live struct {
 	Kind   LiveKind `json:"kind"`
 	At     int64    `json:"at"`
