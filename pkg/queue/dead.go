@@ -1,0 +1,145 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-engine/reprise/pkg/engine"
+)
+
+// DeadLetter is a job or a durable submission that was given up, kept in
+// StreamDead for people.
+type DeadLetter struct {
+	Version   int                `json:"v"`
+	Execution engine.ExecutionID `json:"execution"`
+	// Node, RunIndex, Job and Deliveries of a job.
+	Node       string       `json:"node,omitempty"`
+	RunIndex   int          `json:"runIndex,omitempty"`
+	Job        engine.JobID `json:"job,omitempty"`
+	Attempts   int          `json:"attempts,omitempty"`
+	Deliveries int          `json:"deliveries,omitempty"`
+	Error      string       `json:"error"`
+	// At in milliseconds since 1970.
+	At int64 `json:"at"`
+	// Problem and Submission of a durable submission that was refused.
+	Problem    *Problem        `json:"problem,omitempty"`
+	Submission json.RawMessage `json:"submission,omitempty"`
+}
+
+// StoredDeadLetter is one in the stream, with its place there.
+type StoredDeadLetter struct {
+	Sequence uint64 `json:"sequence"`
+	DeadLetter
+}
+
+// PublishDead stores a dead letter.
+func (c *Conn) PublishDead(ctx context.Context, letter *DeadLetter) error {
+	if err := ValidToken("execution id", string(letter.Execution)); err != nil {
+		return err
+	}
+	stored := *letter
+	stored.Version = Version
+	err := c.store(ctx, subjectDead+string(letter.Execution), stored)
+	if err != nil {
+		return fmt.Errorf("store dead letter of execution %s: %w", letter.Execution, err)
+	}
+	return nil
+}
+
+// store publishes v to a stream and waits until it is stored.
+func (c *Conn) store(ctx context.Context, subject string, v any, options ...jetstream.PublishOpt) error {
+	data, err := encode(v)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	m := &nats.Msg{Subject: subject}
+	if err := c.pack(ctx, m, data); err != nil {
+		return err
+	}
+	_, err = c.js.PublishMsg(ctx, m, options...)
+	if err = classify(err); errors.Is(err, ErrNoStream) {
+		if restored, restoreErr := c.restoreStreams(ctx); restored && restoreErr == nil {
+			_, err = c.js.PublishMsg(ctx, m, options...)
+			err = classify(err)
+		}
+	}
+	return err
+}
+
+// DeadLetters lists the last dead letters, newest first, at most limit (0 is 100).
+// An execution id restricts it to that one.
+func (c *Conn) DeadLetters(ctx context.Context, execution engine.ExecutionID, limit int) ([]StoredDeadLetter, error) {
+	if limit <= 0 {
+		limit = 100
+	}
+	subject := subjectDead + "*"
+	if execution != "" {
+		if err := ValidToken("execution id", string(execution)); err != nil {
+			return nil, err
+		}
+		subject = subjectDead + string(execution)
+	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	stream, err := c.js.Stream(ctx, StreamDead)
+	if err != nil {
+		return nil, fmt.Errorf("list dead letters: %w", classify(err))
+	}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list dead letters: %w", classify(err))
+	}
+	var letters []StoredDeadLetter
+	for seq := info.State.FirstSeq; seq <= info.State.LastSeq && info.State.Msgs > 0; {
+		raw, err := stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(subject))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list dead letters: %w", classify(err))
+		}
+		seq = raw.Sequence + 1
+		letter := StoredDeadLetter{Sequence: raw.Sequence}
+		data, err := c.unpack(ctx, raw.Header, raw.Data)
+		if err != nil || json.Unmarshal(data, &letter.DeadLetter) != nil {
+			continue
+		}
+		letters = append(letters, letter)
+		if len(letters) > limit {
+			letters = letters[1:]
+		}
+	}
+	for i, j := 0, len(letters)-1; i < j; i, j = i+1, j-1 {
+		letters[i], letters[j] = letters[j], letters[i]
+	}
+	return letters, nil
+}
+
+// codeSequenceNotFound is the server's error code for a message that is gone.
+const codeSequenceNotFound jetstream.ErrorCode = 10043
+
+// DeleteDead removes a dead letter that was dealt with; one that is gone is no
+// error.
+func (c *Conn) DeleteDead(ctx context.Context, sequence uint64) error {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	stream, err := c.js.Stream(ctx, StreamDead)
+	if err == nil {
+		err = stream.DeleteMsg(ctx, sequence)
+	}
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.ErrorCode == codeSequenceNotFound {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete dead letter %d: %w", sequence, classify(err))
+	}
+	return nil
+}
