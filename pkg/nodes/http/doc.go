@@ -1,0 +1,80 @@
+// Package http holds the HTTP Request node (n8n-nodes-base.httpRequest) and the
+// same node as an agent's tool (httpRequestTool).
+//
+// Parameters are evaluated for each item; the requests of a batch then run at
+// once. A JSON list becomes an item per element, an object one item, any other
+// text {"data": text}, and a file goes beside the input item's json. Every item
+// says which input item it came from.
+//
+// What a failed request tells (the texts a person sees, the error object an item
+// carries under onError: continue…) is n8n's, so that workflows which look at
+// it go on working.
+//
+// Requests that may change something carry an Idempotency-Key header that is
+// the same for every attempt of the run, unless the user sends one of his own.
+// With several items or pages, each request has a key of its own.
+//
+// Secrets come from Call.Credentials, are never sent to another host by a
+// redirect, and are blanked out in errors.
+package http
+
+import (
+	nethttp "net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/workflow"
+)
+
+// The names of the types.
+const (
+	TypeRequest = "n8n-nodes-base.httpRequest"
+	TypeTool    = "n8n-nodes-base.httpRequestTool"
+)
+
+// DefaultMaxResponseBytes bounds a response's body.
+const DefaultMaxResponseBytes = 64 << 20
+
+// Config of the node types.
+type Config struct {
+	// MaxResponseBytes fails responses with a larger body (after decompression);
+	// 0 is DefaultMaxResponseBytes.
+	MaxResponseBytes int64
+}
+
+// Types returns the node types with the default Config.
+func Types() []*node.Type { return Config{}.Types() }
+
+// Types returns the node types.
+func (c Config) Types() []*node.Type {
+	if c.MaxResponseBytes <= 0 {
+		c.MaxResponseBytes = DefaultMaxResponseBytes
+	}
+	return []*node.Type{
+		{
+			Spec:    workflow.Spec{Type: TypeRequest, Versions: []float64{1, 2, 3, 4, 4.1, 4.2, 4.3, 4.4}},
+			Execute: c.execute,
+		},
+		{
+			Spec:     workflow.Spec{Type: TypeTool, Versions: []float64{4, 4.1, 4.2, 4.3, 4.4}, ToolNode: true},
+			Execute:  c.execute,
+			Describe: describe,
+		},
+	}
+}
+
+// RepeatSafe reports whether a node of these types only reads: its request may
+// be sent again without harm when it is unknown whether it was sent.
+func RepeatSafe(n *workflow.Node) bool {
+	method := gjson.GetBytes(n.Parameters, "method")
+	if n.TypeVersion < 3 {
+		method = gjson.GetBytes(n.Parameters, "requestMethod")
+	}
+	return !method.Exists() || reads(strings.ToUpper(method.String()))
+}
+
+func reads(method string) bool {
+	return method == nethttp.MethodGet || method == nethttp.MethodHead || method == nethttp.MethodOptions
+}
