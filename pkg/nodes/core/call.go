@@ -1,0 +1,157 @@
+package core
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/expression"
+	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
+	"github.com/reprise-engine/reprise/pkg/workflow"
+)
+
+// parameter returns a parameter as the file has it. Unlike Call.Raw it reads
+// only as much of the parameters as it must.
+func parameter(call *node.Call, path string) gjson.Result {
+	return gjson.GetBytes(call.Node.Parameters, path)
+}
+
+// resolve evaluates the expressions in a raw parameter for an item. Literals do
+// not reach the resolver. The result does not exist when it is undefined.
+func resolve(ctx context.Context, call *node.Call, item int, raw gjson.Result, path string) (gjson.Result, error) {
+	if !strings.Contains(raw.Raw, `"=`) {
+		return raw, nil
+	}
+	value, err := call.Parameters.Resolve(ctx, call, item, json.RawMessage(raw.Raw))
+	if err != nil {
+		return gjson.Result{}, parameterError(err, item, path)
+	}
+	return gjson.ParseBytes(value), nil
+}
+
+// flag reads a boolean parameter for an item.
+func flag(ctx context.Context, call *node.Call, item int, path string, fallback bool) (bool, error) {
+	raw := parameter(call, path)
+	if raw.Type == gjson.True || raw.Type == gjson.False {
+		return raw.Bool(), nil
+	}
+	if !raw.Exists() {
+		return fallback, nil
+	}
+	return call.Bool(ctx, item, path, fallback)
+}
+
+// choice reads a text parameter for an item.
+func choice(ctx context.Context, call *node.Call, item int, path, fallback string) (string, error) {
+	raw := parameter(call, path)
+	if !raw.Exists() {
+		return fallback, nil
+	}
+	value, err := resolve(ctx, call, item, raw, path)
+	if err != nil || value.Type == gjson.Null {
+		return fallback, err
+	}
+	return value.String(), nil
+}
+
+func parameterError(err error, item int, path string) error {
+	var failure *engine.NodeError
+	var expr *expression.Error
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &failure):
+		if failure.ItemIndex == nil {
+			failure.ItemIndex = &item
+		}
+		return failure
+	case errors.As(err, &expr):
+		return &engine.NodeError{
+			Name: "ExpressionError", Message: expr.Message, Description: expr.Description,
+			Reason: engine.ReasonExpression, ItemIndex: &item,
+		}
+	}
+	return operationError(item, err.Error(), "parameter "+path)
+}
+
+// operationError is n8n's error of a node's own code; item -1 names no item.
+func operationError(item int, message, description string) *engine.NodeError {
+	failure := &engine.NodeError{Name: "NodeOperationError", Message: message, Description: description}
+	if item >= 0 {
+		failure.ItemIndex = &item
+	}
+	return failure
+}
+
+// continues reports whether the node wants to go on after an error, so that it
+// deals with failures item by item.
+func continues(n *workflow.Node) bool {
+	return n.ContinueOnFail || n.OnError == workflow.OnErrorContinue || n.OnError == workflow.OnErrorOutput
+}
+
+// survivable reports whether a node that continues may turn err into data. The
+// end of the attempt is none of its business.
+func survivable(ctx context.Context, call *node.Call, err error) bool {
+	var failure *engine.NodeError
+	return ctx.Err() == nil && continues(call.Node) && errors.As(err, &failure)
+}
+
+// errorItem is what stands for an item that failed.
+func errorItem(err error, paired workflow.PairedItems) workflow.Item {
+	var b bytes.Buffer
+	b.WriteString(`{"error":`)
+	b.WriteString(jsonobject.Quote(err.Error()))
+	b.WriteByte('}')
+	return workflow.Item{JSON: b.Bytes(), PairedItem: paired}
+}
+
+// passed is an input item on its way through, linked to itself.
+func passed(item workflow.Item, index, input int) workflow.Item {
+	if len(item.PairedItem) == 0 {
+		item.PairedItem = workflow.PairedItems{{Item: index, Input: input}}
+	}
+	return item
+}
+
+// main returns the items of the first input.
+func mainInput(call *node.Call) workflow.Items { return input(call, 0) }
+
+func input(call *node.Call, i int) workflow.Items {
+	if i >= len(call.Inputs) {
+		return nil
+	}
+	return call.Inputs[i]
+}
+
+// outputs makes the result of a node from its outputs, none of which is null.
+func outputs(lists ...workflow.Items) *node.Result {
+	for i := range lists {
+		if lists[i] == nil {
+			lists[i] = workflow.Items{}
+		}
+	}
+	return &node.Result{Result: engine.Result{Outputs: lists}}
+}
+
+// names splits a comma-separated list of fields; a JSON list will do as well.
+func names(value gjson.Result) []string {
+	var list []string
+	if value.IsArray() {
+		for _, element := range value.Array() {
+			list = append(list, element.String())
+		}
+		return list
+	}
+	for _, name := range strings.Split(value.String(), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			list = append(list, name)
+		}
+	}
+	return list
+}
