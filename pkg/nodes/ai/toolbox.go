@@ -1,0 +1,96 @@
+package ai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/workflow"
+)
+
+// tool is a tool as a model sees it. node is empty for what the Agent answers
+// itself.
+type tool struct {
+	name, description, node string
+	schema                  json.RawMessage
+}
+
+// toolbox is what an Agent offers to its model.
+type toolbox struct {
+	tools  []*tool
+	byName map[string]*tool
+}
+
+// maxToolName is OpenAI's limit for the name of a tool.
+const maxToolName = 64
+
+// openToolbox describes the tools attached to a node, the last connected
+// first, as n8n offers them.
+func openToolbox(ctx context.Context, user *node.Call) (*toolbox, error) {
+	subs := user.SubNodes[workflow.Tool]
+	box := &toolbox{byName: make(map[string]*tool, len(subs))}
+	for i := len(subs) - 1; i >= 0; i-- {
+		sub := subs[i]
+		if sub.Type == nil || sub.Type.Describe == nil {
+			return nil, operationError(fmt.Sprintf("%q cannot be used as a tool", sub.Node.Name), "Its type "+sub.Node.Type+" has no face for a model.")
+		}
+		face, err := sub.Type.Describe(ctx, attached(user, sub))
+		var failure *engine.NodeError
+		if errors.As(err, &failure) {
+			return nil, failure
+		}
+		if err != nil {
+			return nil, fmt.Errorf("describe tool %q: %w", sub.Node.Name, err)
+		}
+		box.add(&tool{name: face.Name, description: face.Description, schema: face.Schema, node: sub.Node.Name})
+	}
+	return box, nil
+}
+
+// add makes the tool's name legal and distinct and takes it in.
+func (b *toolbox) add(t *tool) {
+	if len(t.schema) == 0 {
+		t.schema = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	name := legalName(t.name)
+	t.name = name
+	for n := 2; b.byName[t.name] != nil; n++ {
+		suffix := "_" + strconv.Itoa(n)
+		t.name = name[:min(len(name), maxToolName-len(suffix))] + suffix
+	}
+	b.byName[t.name] = t
+	b.tools = append(b.tools, t)
+}
+
+// find returns the tool that a model means by name. Models that write a node's
+// name in place of the tool's are understood.
+func (b *toolbox) find(name string) *tool {
+	if t := b.byName[name]; t != nil {
+		return t
+	}
+	return b.byName[legalName(name)]
+}
+
+// legalName replaces what providers do not accept in a tool's name; a run of
+// such characters becomes one underscore.
+func legalName(name string) string {
+	legal := make([]byte, 0, len(name))
+	replaced := false
+	for i := 0; i < len(name) && len(legal) < maxToolName; i++ {
+		c := name[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
+			legal, replaced = append(legal, c), false
+		case !replaced:
+			legal, replaced = append(legal, '_'), true
+		}
+	}
+	if len(legal) == 0 {
+		return "tool"
+	}
+	return string(legal)
+}

@@ -1,0 +1,23 @@
+package ai
+
+import (
+	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/workflow"
+)
+
+// Types returns the node types of the package.
+func Types() []*node.Type {
+	return []*node.Type{
+		Agent(), AgentTool(),
+		subNode("lmChatOpenAi", 1, 1.1, 1.2, 1.3),
+		subNode("memoryBufferWindow", 1, 1.1, 1.2, 1.3, 1.4),
+		parserType(),
+		Calculator(), CodeTool(), ThinkTool(),
+	}
+}
+
+func parserType() *node.Type {
+	t := subNode("outputParserStructured", 1, 1.1, 1.2, 1.3)
+	t.Accepts = []string{workflow.LanguageModel}
+	return t
+}
