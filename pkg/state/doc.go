@@ -1,0 +1,54 @@
+// Package state keeps executions in Redis. It is the only copy that counts:
+// what is not committed here has not happened.
+//
+// # Layout
+//
+// Executions are spread over 256 shards by a hash of their id. All keys of a
+// shard carry the hash tag {sNNN}, so that one script may touch an execution and
+// its shard's indexes on Redis Cluster too. An execution is four hashes, the
+// engine's tables; a shard has sorted sets that say which executions are unfinished,
+// which timers are set and what exists. keys.go lists them all.
+//
+// # Commit
+//
+// Store.Commit writes the changes of many executions in one pipelined round
+// trip, each with one Lua script: compare the version, write the changed fields,
+// move the index entries, set the next version. Its cost depends on the size of
+// the changes and not on the age of the execution.
+//
+// A stale version is refused with ErrConflict: the caller loads the execution
+// again and applies its event again. Nothing else protects an execution; who
+// "owns" it is only a matter of speed.
+//
+// # Lost replies
+//
+// A commit whose reply was lost may have been applied. It is repeated, by the
+// client library or by the caller, with the same Token; the execution remembers
+// the tokens of its last eight commits, so the repeat answers success without
+// writing again, also when others have committed in between. After more than
+// eight it answers ErrConflict, which is safe as well: the caller loads, and
+// the engine recognises the event as applied. The tokens are what spares that
+// detour, not what makes it correct.
+//
+// # Expiry
+//
+// Keys of an unfinished execution never have an expiry. The commit that
+// finishes it gives all of them one (Config.Retention), and from then on commits are
+// refused with ErrFinished. Prune removes the index entries of what expired.
+// A stored workflow never expires, as an execution that waits may need it in a
+// year: it is kept once per content, so it grows with edits and not with runs.
+//
+// # Out of memory
+//
+// At maxmemory (policy noeviction) Redis refuses what creates an execution or
+// takes it forward: ErrFull, and nothing is changed. What finishes an execution,
+// claims timers, deletes or prunes is let through, as Redis refuses a script only
+// at a first write that may need memory, and these scripts begin with a removal.
+// So what is running can be cancelled, and memory comes back with the expiry.
+//
+// # Faults
+//
+// A Store survives its Redis: every call fails within seconds while Redis is
+// away (ErrUnavailable) and works again once it is back. Scripts that a restart
+// forgot are loaded again within the call.
+package state

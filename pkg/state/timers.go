@@ -1,0 +1,208 @@
+package state
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/reprise-engine/reprise/pkg/engine"
+)
+
+// Due is a timer that was claimed.
+type Due struct {
+	Execution engine.ExecutionID
+	Timer     string
+	// At is the time it was due at, in ms. A timer whose earlier claim ran out has
+	// the end of that claim here.
+	At int64
+	// Claim is the end of this claim, in ms: the timer comes up again then, unless it
+	// is cleared by a commit or dropped.
+	Claim int64
+}
+
+// timerMember names a timer in its shard. Execution ids hold no "|".
+func timerMember(id engine.ExecutionID, timer string) string { return string(id) + "|" + timer }
+
+// claimScript takes members of a sorted set that are due and puts them off, so
+// that nobody else takes them. It begins with a removal, of nothing, to be
+// admitted at maxmemory (see the package comment).
+//
+//	KEYS  1 the set   ARGV  1 now   2 claimed until   3 limit
+//	reply member, score, member, score, …
+var claimScript = newScript(`
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'WITHSCORES', 'LIMIT', 0, ARGV[3])
+if #due > 0 then redis.call('ZREM', KEYS[1], '') end
+for i = 1, #due, 2 do redis.call('ZADD', KEYS[1], ARGV[2], due[i]) end
+return due
+`)
+
+// ClaimTimers takes up to limit timers that are due at now (ms) and puts them
+// off until claimUntil, so that of several callers one gets each. The commit
+// that clears or sets the timer ends the claim; if there is none, because the caller
+// died, the timer is due again at claimUntil. A claim whose reply was lost waits
+// for that too.
+func (s *Store) ClaimTimers(ctx context.Context, now, claimUntil int64, limit int) ([]Due, error) {
+	members, err := s.claim(ctx, func(k *shardKeys) string { return k.timers }, now, claimUntil, limit)
+	if err != nil {
+		return nil, wrap(err, "claim timers")
+	}
+	due := make([]Due, 0, len(members))
+	for _, m := range members {
+		execution, timer, ok := strings.Cut(m.name, "|")
+		if ok {
+			due = append(due, Due{engine.ExecutionID(execution), timer, m.at, claimUntil})
+		}
+	}
+	return due, nil
+}
+
+// ClaimStale takes up to limit unfinished executions whose NextSweep has come
+// at now (ms) and puts it off to next.
+func (s *Store) ClaimStale(ctx context.Context, now, next int64, limit int) ([]engine.ExecutionID, error) {
+	members, err := s.claim(ctx, func(k *shardKeys) string { return k.active }, now, next, limit)
+	if err != nil {
+		return nil, wrap(err, "claim stale executions")
+	}
+	ids := make([]engine.ExecutionID, len(members))
+	for i, m := range members {
+		ids[i] = engine.ExecutionID(m.name)
+	}
+	return ids, nil
+}
+
+type member struct {
+	name string
+	at   int64
+}
+
+// claim looks which shards have something due and claims there: an idle look is
+// one round trip of small reads, without scripts or writes.
+func (s *Store) claim(ctx context.Context, key func(*shardKeys) string, now, until int64, limit int) ([]member, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	first, err := s.firsts(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	var shards []int
+	start := int(s.turn.Add(1)) // not always the same shards first when limit is short
+	for i := range Shards {
+		n := (start + i) % Shards
+		if first[n] != none && first[n] <= now {
+			shards = append(shards, n)
+		}
+	}
+	if len(shards) > limit {
+		shards = shards[:limit]
+	}
+	if len(shards) == 0 {
+		return nil, nil
+	}
+	calls := make([]*redis.Cmd, len(shards))
+	for i, n := range shards {
+		share := limit / len(shards)
+		if i < limit%len(shards) {
+			share++
+		}
+		calls[i] = claimScript.call(ctx, []string{key(&s.keys[n])}, []any{now, until, share})
+	}
+	s.run(ctx, calls)
+	var members []member
+	for _, c := range calls {
+		reply, e := c.StringSlice()
+		if e != nil {
+			err = e // what the other shards gave is claimed and must not be lost
+			continue
+		}
+		for i := 0; i+1 < len(reply); i += 2 {
+			members = append(members, member{reply[i], score(reply[i+1])})
+		}
+	}
+	if len(members) > 0 {
+		return members, nil
+	}
+	return nil, err
+}
+
+// none is the time of a shard that has nothing.
+const none = int64(-1)
+
+// firsts reads the smallest score of a sorted set of each shard.
+func (s *Store) firsts(ctx context.Context, key func(*shardKeys) string) (first [Shards]int64, err error) {
+	pipe := s.client.Pipeline()
+	var cmds [Shards]*redis.ZSliceCmd
+	for n := range cmds {
+		cmds[n] = pipe.ZRangeWithScores(ctx, key(&s.keys[n]), 0, 0)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return first, err
+	}
+	for n, c := range cmds {
+		first[n] = none
+		if z := c.Val(); len(z) > 0 {
+			first[n] = int64(z[0].Score)
+		}
+	}
+	return first, nil
+}
+
+// NextDue returns when the next timer and the next sweep of all shards are
+// due, in ms; 0 when there is none. Timers set by others may come before it, so it
+// serves to look more seldom and not to sleep until then.
+func (s *Store) NextDue(ctx context.Context) (timer, sweep int64, err error) {
+	for _, what := range []struct {
+		key func(*shardKeys) string
+		out *int64
+	}{
+		{func(k *shardKeys) string { return k.timers }, &timer},
+		{func(k *shardKeys) string { return k.active }, &sweep},
+	} {
+		first, err := s.firsts(ctx, what.key)
+		if err != nil {
+			return 0, 0, wrap(err, "look for the next timer")
+		}
+		for _, at := range first {
+			if at != none && (*what.out == 0 || at < *what.out) {
+				*what.out = at
+			}
+		}
+	}
+	return timer, sweep, nil
+}
+
+// dropScript removes a timer that is still under the given claim.
+//
+//	KEYS  1 timers   ARGV  1 member   2 end of the claim
+var dropScript = newScript(`
+local score = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if score and tonumber(score) == tonumber(ARGV[2]) then return redis.call('ZREM', KEYS[1], ARGV[1]) end
+return 0
+`)
+
+// DropTimers removes claimed timers that no commit will clear, as their
+// execution is gone or does not know them. One that was set anew since the claim stays.
+func (s *Store) DropTimers(ctx context.Context, due []Due) error {
+	calls := make([]*redis.Cmd, len(due))
+	for i, d := range due {
+		calls[i] = dropScript.call(ctx, []string{s.shard(d.Execution).timers}, []any{timerMember(d.Execution, d.Timer), d.Claim})
+	}
+	s.run(ctx, calls)
+	for i, c := range calls {
+		if err := c.Err(); err != nil {
+			return wrap(err, "drop timer %s of execution %s", due[i].Timer, due[i].Execution)
+		}
+	}
+	return nil
+}
+
+// score reads a sorted set's score as milliseconds.
+func score(text string) int64 {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0
+	}
+	return int64(f)
+}
