@@ -1,0 +1,10 @@
+// Command worker runs a reprise worker; see its --help.
+package main
+
+import (
+	_ "time/tzdata" // workflows name time zones, images may lack them
+
+	"github.com/reprise-engine/reprise/internal/service"
+)
+
+func main() { service.Main(service.WorkerCommand) }

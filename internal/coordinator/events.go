@@ -1,0 +1,252 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/state"
+)
+
+// onResult takes a worker's result: commit, acknowledge the job's message on
+// the worker's behalf, answer the worker.
+func (c *Coordinator) onResult(r *queue.Result, reply func(queue.Reply)) {
+	if r.Version > queue.Version {
+		reply(queue.Reply{Verdict: queue.VerdictError, Error: fmt.Sprintf("result has version %d, this coordinator knows %d", r.Version, queue.Version)})
+		return
+	}
+	c.hand(&work{
+		id: r.Execution,
+		handle: func(x *execution) error {
+			if job := x.state.Jobs[r.Job]; job != nil {
+				for i, m := range r.Result.Memory {
+					x.memory = append(x.memory, memoryAppend{
+						id:           fmt.Sprintf("%s:%s:%d:%d", x.id, job.Entry.Node, job.Entry.Run, i),
+						MemoryAppend: m,
+					})
+				}
+			}
+			return x.apply(c, engine.NodeFinished{At: c.now(), Job: r.Job, Result: r.Result.Result})
+		},
+		finish: func(err error) {
+			if err != nil && !errors.Is(err, errNotFound) {
+				reply(queue.Reply{Verdict: queue.VerdictError, Error: err.Error()})
+				return
+			}
+			c.ack(r.Ack, r.Job)
+			reply(queue.Reply{Verdict: queue.VerdictOK})
+		},
+	})
+}
+
+// ack acknowledges a job's message. When that is lost the job is delivered
+// again, and dropped then.
+func (c *Coordinator) ack(subject string, job engine.JobID) {
+	if subject == "" {
+		return
+	}
+	if err := c.config.Transport.Ack(subject); err != nil {
+		c.log.Debug("job was not acknowledged", zap.String("job", string(job)), zap.Error(err))
+	}
+}
+
+// onRedelivery decides about a job that was delivered before: run it, drop it
+// because it was answered or cancelled, or give it up.
+func (c *Coordinator) onRedelivery(q *queue.Redelivery, reply func(queue.Reply)) {
+	verdict := queue.Reply{}
+	var lost *queue.DeadLetter
+	c.hand(&work{
+		id: q.Execution, fresh: true,
+		handle: func(x *execution) error {
+			lost = nil
+			job := x.state.Jobs[q.Job]
+			switch {
+			case job == nil || job.RetryAt != 0:
+				verdict.Verdict = queue.VerdictDrop
+			case q.Deliveries > c.config.DeliveryLimit:
+				verdict.Verdict = queue.VerdictDrop
+				message := fmt.Sprintf("the job was given to a worker %d times and none answered", q.Deliveries-1)
+				lost = &queue.DeadLetter{
+					Execution: x.id, Node: job.Entry.Node, RunIndex: job.Entry.Run,
+					Job: q.Job, Deliveries: q.Deliveries - 1, Error: message, At: c.now(),
+				}
+				return x.apply(c, engine.WorkerLost{At: c.now(), Job: q.Job, Message: message})
+			default:
+				verdict.Verdict = queue.VerdictRun
+			}
+			return nil
+		},
+		finish: func(err error) {
+			switch {
+			case errors.Is(err, errNotFound):
+				verdict = queue.Reply{Verdict: queue.VerdictDrop}
+			case err != nil:
+				verdict = queue.Reply{Verdict: queue.VerdictError, Error: err.Error()}
+			case lost != nil:
+				c.log.Warn("job given up", zap.String("execution_id", string(q.Execution)), zap.String("node", lost.Node),
+					zap.Int("run_index", lost.RunIndex), zap.Int("deliveries", lost.Deliveries))
+				if err := c.config.Transport.PublishDead(c.ctx, lost); err != nil {
+					c.log.Error("dead letter was not stored", zap.Error(err))
+				}
+			}
+			reply(verdict)
+		},
+	})
+}
+
+// publishJobs hands jobs to NATS and returns when they are on their way. Those
+// that the server did not take are tried again for a while; the sweeper
+// finds those that still got lost.
+func (c *Coordinator) publishJobs(jobs []*queue.Job) {
+	if len(jobs) == 0 {
+		return
+	}
+	wait := c.config.Transport.PublishJobs(c.ctx, jobs)
+	c.wg.Go(func() {
+		for pause := 50 * time.Millisecond; ; pause *= 2 {
+			var failed []*queue.Job
+			for i, err := range wait() {
+				if err != nil && !errors.Is(err, queue.ErrQueued) {
+					failed = append(failed, jobs[i])
+					c.log.Warn("job was not published", zap.String("job", string(jobs[i].ID)), zap.Error(err))
+				}
+			}
+			if len(failed) == 0 || pause > 2*time.Second {
+				return
+			}
+			select {
+			case <-time.After(pause):
+			case <-c.ctx.Done():
+				return
+			}
+			jobs = failed
+			wait = c.config.Transport.PublishJobs(c.ctx, jobs)
+		}
+	})
+}
+
+// tell publishes notices of one execution.
+func (c *Coordinator) tell(x *execution, live []engine.Live) {
+	if len(live) == 0 {
+		return
+	}
+	if c.config.OnLive != nil {
+		c.config.OnLive(x.id, live)
+	}
+	if err := c.config.Transport.PublishLive(x.id, live); err != nil {
+		c.log.Debug("notices were not published", zap.String("execution_id", string(x.id)), zap.Error(err))
+	}
+}
+
+func (c *Coordinator) logFinished(x *execution) {
+	meta := &x.state.Meta
+	fields := []zap.Field{
+		zap.String("execution_id", string(x.id)), zap.String("workflow", meta.WorkflowName),
+		zap.String("status", string(meta.Status)), zap.Int64("duration_ms", meta.StoppedAt-meta.StartedAt),
+	}
+	if meta.Error != nil {
+		fields = append(fields, zap.String("node", meta.Error.Node), zap.String("reason", string(meta.Error.Reason)))
+	}
+	c.log.Info("execution finished", fields...)
+}
+
+// timerLoop hands due timers to their executions. Any coordinator may take any
+// timer: claiming one pushes it ahead, the commit that handles it removes it.
+func (c *Coordinator) timerLoop() {
+	const claim, limit = 10 * time.Second, 256
+	c.every(c.config.TimerInterval, func() {
+		now := c.now()
+		due, err := c.config.Store.ClaimTimers(c.ctx, now, now+claim.Milliseconds(), limit)
+		if err != nil {
+			c.log.Warn("timers cannot be read", zap.Error(err))
+			return
+		}
+		for _, d := range due {
+			c.hand(c.timerWork(d))
+		}
+	})
+}
+
+// timerWork fires one timer. One that is no longer set is removed from the store.
+func (c *Coordinator) timerWork(d state.Due) *work {
+	gone := false
+	return &work{
+		id: d.Execution,
+		handle: func(x *execution) error {
+			gone = x.state.Timers[d.Timer] == 0
+			switch {
+			case !gone:
+				return x.apply(c, engine.TimerFired{At: c.now(), Timer: d.Timer})
+			case !x.current:
+				return errStale
+			}
+			return nil
+		},
+		finish: func(err error) {
+			if err == nil && gone || errors.Is(err, errNotFound) {
+				err = c.config.Store.DropTimers(c.ctx, []state.Due{d})
+			}
+			if err != nil {
+				c.log.Warn("timer was not handled", zap.String("execution_id", string(d.Execution)), zap.String("timer", d.Timer), zap.Error(err))
+			}
+		},
+	}
+}
+
+// sweepLoop publishes the open jobs of executions again that gave no sign of
+// life, so that a lost message or stream loses nothing.
+func (c *Coordinator) sweepLoop() {
+	interval := max(c.config.SweepAfter/5, 50*time.Millisecond)
+	c.every(interval, func() {
+		now := c.now()
+		stale, err := c.config.Store.ClaimStale(c.ctx, now, now+c.config.SweepAfter.Milliseconds(), 1024)
+		if err != nil {
+			c.log.Warn("executions without sign of life cannot be read", zap.Error(err))
+			return
+		}
+		for _, id := range stale {
+			c.hand(&work{
+				id: id, fresh: true,
+				handle: func(x *execution) error { x.republish = true; return nil },
+				finish: func(err error) {
+					if err != nil {
+						c.log.Warn("execution was not swept", zap.String("execution_id", string(id)), zap.Error(err))
+					}
+				},
+			})
+		}
+	})
+}
+
+// every calls f at an interval until the coordinator stops.
+func (c *Coordinator) every(interval time.Duration, f func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			f()
+		case <-c.stopping:
+			return
+		}
+	}
+}
+
+// ValidID reports whether an id can be used for an execution: letters, digits,
+// "-" and "_", at most 128.
+func ValidID(id engine.ExecutionID) error {
+	if id == "" || len(id) > 128 {
+		return fmt.Errorf("execution id %s: it must have 1 to 128 characters", strconv.Quote(string(id)))
+	}
+	for _, r := range id {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' {
+			return fmt.Errorf("execution id %s: only letters, digits, - and _ are allowed", strconv.Quote(string(id)))
+		}
+	}
+	return nil
+}

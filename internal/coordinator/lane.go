@@ -1,0 +1,357 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/reprise-engine/reprise/internal/failpoint"
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/state"
+	"github.com/reprise-engine/reprise/pkg/workflow"
+)
+
+// work is something to do with one execution.
+type work struct {
+	id engine.ExecutionID
+	// fresh work must see what is stored now, not what is in memory.
+	fresh bool
+	// create makes the state of a new execution; nil for one that exists.
+	create func() (*program, *engine.State)
+	// handle does the work on the loaded execution. It may run again when the
+	// commit is refused.
+	handle func(x *execution) error
+	// finish is told the outcome once, after the commit and the publishing:
+	// nil, errNotFound, state.ErrExists, or why it could not be done now.
+	finish func(error)
+}
+
+// errNotFound says that an execution is unknown: never submitted, or deleted
+// after its retention.
+var errNotFound = errors.New("execution not found")
+
+// lane handles the work of its share of executions, in order, in groups.
+type lane struct {
+	c     *Coordinator
+	work  chan *work
+	cache map[engine.ExecutionID]*execution
+}
+
+func newLane(c *Coordinator) *lane {
+	return &lane{c: c, work: make(chan *work, 4*c.config.Group), cache: map[engine.ExecutionID]*execution{}}
+}
+
+const (
+	// maxCached bounds the executions a lane keeps in memory between events.
+	maxCached = 4096
+	// commitTries bounds how often work is applied again after a refused commit.
+	commitTries = 8
+	// storeTimeout bounds one exchange with Redis.
+	storeTimeout = 10 * time.Second
+)
+
+// run handles groups until the channel is closed and empty.
+func (l *lane) run() {
+	for first := range l.work {
+		group := []*work{first}
+		for more := true; more && len(group) < l.c.config.Group; {
+			select {
+			case w, ok := <-l.work:
+				if more = ok; ok {
+					group = append(group, w)
+				}
+			default:
+				more = false
+			}
+		}
+		l.handle(group)
+	}
+}
+
+// handle does a group of work. Work of an execution whose commit is refused is
+// done again on what is stored now.
+func (l *lane) handle(group []*work) {
+	for try := 1; len(group) > 0; try++ {
+		var again []*work
+		for _, refused := range l.attempt(group) {
+			if try == commitTries {
+				refused.finish(fmt.Errorf("execution %s: commit refused %d times: %w", refused.id, try, state.ErrConflict))
+				continue
+			}
+			again = append(again, refused)
+		}
+		group = again
+	}
+	l.evict()
+}
+
+// batch is the work of one execution in one group.
+type batch struct {
+	x     *execution
+	fresh bool
+	work  []*work // still to be answered
+	ended error   // why all of it failed
+}
+
+// attempt does a group once and returns the work whose commit was refused.
+func (l *lane) attempt(group []*work) (refused []*work) {
+	ctx, cancel := context.WithTimeout(l.c.ctx, storeTimeout)
+	defer cancel()
+	batches := l.load(ctx, group)
+	var commits []state.Commit
+	var written []*batch
+	now := l.c.now()
+	for _, b := range batches {
+		if b.run(l) == errStale {
+			delete(l.cache, b.x.id)
+			refused = append(refused, b.work...)
+			continue
+		}
+		if b.x == nil || len(b.work) == 0 {
+			continue
+		}
+		if err := l.storeMemory(ctx, b.x); err != nil {
+			b.fail(l, err)
+			continue
+		}
+		written = append(written, b)
+		if b.x.dirty {
+			commits = append(commits, b.x.commit(l.c, now))
+		}
+	}
+	failpoint.Hit("before-commit")
+	errs := l.commit(ctx, commits)
+	failpoint.Hit("after-commit")
+	var done []*batch
+	for _, b := range written {
+		var err error
+		if b.x.dirty {
+			err, errs = errs[0], errs[1:]
+		}
+		switch {
+		case err == nil:
+			done = append(done, b)
+		case errors.Is(err, state.ErrConflict):
+			l.c.log.Debug("stale commit refused", zap.String("execution_id", string(b.x.id)))
+			delete(l.cache, b.x.id)
+			refused = append(refused, b.work...)
+		case errors.Is(err, state.ErrExists):
+			delete(l.cache, b.x.id)
+			for _, w := range b.work {
+				if w.create != nil {
+					w.finish(err)
+				} else {
+					refused = append(refused, w)
+				}
+			}
+		default:
+			b.fail(l, err)
+		}
+	}
+	l.publish(done)
+	return refused
+}
+
+func (l *lane) commit(ctx context.Context, commits []state.Commit) []error {
+	if len(commits) == 0 {
+		return nil
+	}
+	return l.c.config.Store.Commit(ctx, commits)
+}
+
+// load sorts a group by execution and brings those into memory that are not there.
+func (l *lane) load(ctx context.Context, group []*work) []*batch {
+	var batches []*batch
+	byID := map[engine.ExecutionID]*batch{}
+	var missing []engine.ExecutionID
+	for _, w := range group {
+		b := byID[w.id]
+		if b == nil {
+			b = &batch{x: l.cache[w.id]}
+			byID[w.id] = b
+			batches = append(batches, b)
+		}
+		b.work = append(b.work, w)
+		b.fresh = b.fresh || w.fresh
+	}
+	for _, b := range batches {
+		id := b.work[0].id
+		if b.fresh {
+			delete(l.cache, id)
+			b.x = nil
+		}
+		if b.x == nil && b.work[0].create == nil {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 {
+		return batches
+	}
+	stored, err := l.c.config.Store.Load(ctx, missing)
+	for i, id := range missing {
+		b := byID[id]
+		if err != nil {
+			b.ended = fmt.Errorf("load execution %s: %w", id, err)
+			continue
+		}
+		if stored[i] == nil {
+			b.ended = fmt.Errorf("execution %s: %w", id, errNotFound)
+			continue
+		}
+		b.x, b.ended = l.c.restore(ctx, id, stored[i])
+		if b.x != nil {
+			b.x.current = true
+			l.cache[id] = b.x
+		}
+	}
+	return batches
+}
+
+// restore builds an execution from its stored form.
+func (c *Coordinator) restore(ctx context.Context, id engine.ExecutionID, stored *state.Stored) (*execution, error) {
+	s, err := engine.Restore(stored.Tables)
+	if err != nil {
+		return nil, fmt.Errorf("restore execution %s: %w", id, err)
+	}
+	p, err := c.program(ctx, s.Meta.WorkflowHash)
+	if err != nil {
+		return nil, fmt.Errorf("execution %s: %w", id, err)
+	}
+	return &execution{id: id, program: p, state: s, version: stored.Version}, nil
+}
+
+// program returns the compiled workflow of a stored document.
+func (c *Coordinator) program(ctx context.Context, hash string) (*program, error) {
+	if p := c.programs.get(hash); p != nil {
+		return p, nil
+	}
+	document, err := c.config.Store.Workflow(ctx, hash)
+	if err != nil {
+		return nil, fmt.Errorf("load workflow %s: %w", hash, err)
+	}
+	w, err := workflow.Parse(document)
+	if err != nil {
+		return nil, fmt.Errorf("parse stored workflow %s: %w", hash, err)
+	}
+	p, err := compile(w, c.config.Registry)
+	if err != nil {
+		return nil, err
+	}
+	c.programs.put(hash, p)
+	return p, nil
+}
+
+// run does the batch's work in memory. Work that fails by itself is answered
+// at once and leaves no trace. errStale: nothing counts, all of it is to be done
+// again on what is stored.
+func (b *batch) run(l *lane) error {
+	all := b.work
+	var kept []*work
+	for i, w := range all {
+		if b.x == nil && b.ended == nil && w.create != nil {
+			p, s := w.create()
+			b.x = &execution{id: w.id, program: p, state: s}
+			l.cache[w.id] = b.x
+		}
+		if b.x == nil {
+			w.finish(b.ended)
+			continue
+		}
+		b.x.used = l.c.now()
+		if err := w.handle(b.x); err == errStale {
+			b.work = append(kept, all[i:]...)
+			return errStale
+		} else if err != nil {
+			l.c.log.Error("event was not applied", zap.String("execution_id", string(w.id)), zap.Error(err))
+			w.finish(err)
+			continue
+		}
+		kept = append(kept, w)
+	}
+	b.work = kept
+	return nil
+}
+
+// fail answers all work of the batch and forgets the execution, which is in a
+// state that was not stored.
+func (b *batch) fail(l *lane, err error) {
+	delete(l.cache, b.x.id)
+	for _, w := range b.work {
+		w.finish(err)
+	}
+}
+
+// storeMemory appends to conversations, before the commit that makes it count:
+// a repeat of the event finds the appends done.
+func (l *lane) storeMemory(ctx context.Context, x *execution) error {
+	for _, m := range x.memory {
+		if err := l.c.config.Store.AppendMemory(ctx, m.Session, m.id, m.Messages); err != nil {
+			return fmt.Errorf("append to conversation of execution %s: %w", x.id, err)
+		}
+	}
+	return nil
+}
+
+// publish sends the jobs of all committed batches, then answers their work and
+// tells watchers.
+func (l *lane) publish(done []*batch) {
+	var jobs []*queue.Job
+	var dropped []engine.JobID
+	steps := make([]engine.Step, len(done))
+	for i, b := range done {
+		ready, repeated, step := b.x.committed(l.c.log)
+		steps[i] = step
+		for k := range ready {
+			job := buildJob(b.x.program, b.x.state, &ready[k], l.c.config.ID)
+			job.Confirm = repeated
+			addRunData(b.x.program, b.x.state, job, &ready[k])
+			jobs = append(jobs, job)
+		}
+		dropped = append(dropped, step.Dropped...)
+	}
+	l.c.publishJobs(jobs)
+	failpoint.Hit("after-publish")
+	if len(dropped) > 0 {
+		if err := l.c.config.Transport.PublishControl(queue.Control{Drop: dropped}); err != nil {
+			l.c.log.Warn("workers were not told to drop jobs", zap.Error(err))
+		}
+	}
+	for i, b := range done {
+		for _, w := range b.work {
+			w.finish(nil)
+		}
+		l.c.tell(b.x, steps[i].Live)
+		if b.x.state.Meta.Status.Finished() {
+			delete(l.cache, b.x.id)
+			l.c.logFinished(b.x)
+		}
+	}
+	failpoint.Hit("after-ack")
+}
+
+// evict forgets executions that were not needed for longest when there are
+// too many.
+func (l *lane) evict() {
+	if len(l.cache) <= maxCached {
+		return
+	}
+	horizon := l.c.now() - time.Minute.Milliseconds()
+	for id, x := range l.cache {
+		if x.used < horizon || len(l.cache) > 2*maxCached {
+			delete(l.cache, id)
+		}
+	}
+}
+
+var tokens atomic.Uint64
+
+// token returns a commit token that no other commit has.
+func (c *Coordinator) token() string {
+	return c.config.ID + "." + strconv.FormatUint(tokens.Add(1), 36)
+}

@@ -1,0 +1,159 @@
+package coordinator
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/reprise-engine/reprise/internal/runner"
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/expression"
+	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/workflow"
+)
+
+// program is a workflow made ready to run: its state machine, and for every
+// node what a job of it carries. It is immutable.
+type program struct {
+	workflow *workflow.Workflow
+	machine  *engine.Machine
+	nodes    map[string]*nodeProgram
+}
+
+// nodeProgram is what is known of a node's jobs before there is one.
+type nodeProgram struct {
+	node       *workflow.Node
+	plan       *runner.Plan
+	raw        json.RawMessage // the plan as JSON
+	hash       string
+	inline     bool // run by the coordinator itself
+	history    bool
+	references expression.References
+	pool       string
+}
+
+// compile prepares a workflow.
+func compile(w *workflow.Workflow, registry *node.Registry) (*program, error) {
+	p := &program{workflow: w, machine: engine.New(w, registry), nodes: make(map[string]*nodeProgram, len(w.Nodes))}
+	for _, n := range w.Nodes {
+		compiled, err := compileNode(w, n, registry)
+		if err != nil {
+			return nil, fmt.Errorf("prepare node %q: %w", n.Name, err)
+		}
+		p.nodes[n.Name] = compiled
+	}
+	return p, nil
+}
+
+// attachedTypes are the connections along which a node uses other nodes
+// without the engine's help.
+var attachedTypes = []string{workflow.LanguageModel, workflow.Memory, workflow.Tool, workflow.OutputParser}
+
+func compileNode(w *workflow.Workflow, n *workflow.Node, registry *node.Registry) (*nodeProgram, error) {
+	plan := queue.Plan{
+		WorkflowID: w.ID, WorkflowName: w.Name, Timezone: w.Settings.Timezone, Node: n.Name,
+	}
+	included := map[string]bool{n.Name: true}
+	plan.Nodes = append(plan.Nodes, n)
+	for i := 0; i < len(plan.Nodes); i++ { // grows while sub-nodes are found
+		user := plan.Nodes[i]
+		for _, connType := range attachedTypes {
+			for _, sub := range w.SubNodes(user.Name, connType) {
+				if plan.SubNodes == nil {
+					plan.SubNodes = map[string]map[string][]string{}
+				}
+				if plan.SubNodes[user.Name] == nil {
+					plan.SubNodes[user.Name] = map[string][]string{}
+				}
+				plan.SubNodes[user.Name][connType] = append(plan.SubNodes[user.Name][connType], sub.Name)
+				if !included[sub.Name] {
+					included[sub.Name] = true
+					plan.Nodes = append(plan.Nodes, sub)
+				}
+			}
+		}
+	}
+	own := len(plan.Nodes)
+	compiled := &nodeProgram{node: n, pool: n.Pool}
+	simple, readsParameters := true, false
+	for _, used := range plan.Nodes {
+		compiled.references = union(compiled.references, expression.FindReferences(used.Parameters, true))
+		simple = simple && expression.Simple(used.Parameters)
+		readsParameters = readsParameters || bytes.Contains(used.Parameters, []byte("param"))
+	}
+	referred := compiled.references.Nodes
+	if compiled.references.All {
+		referred = referred[:0:0]
+		for _, other := range w.Nodes {
+			referred = append(referred, other.Name)
+		}
+	}
+	for _, name := range referred {
+		other := w.Node(name)
+		if other == nil || included[name] {
+			continue
+		}
+		included[name] = true
+		brief := *other
+		if !readsParameters { // then only its existence matters
+			brief.Parameters = json.RawMessage("{}")
+		}
+		plan.Nodes = append(plan.Nodes, &brief)
+	}
+	if typ, ok := registry.Find(n.Type, n.TypeVersion); ok {
+		compiled.inline = typ.Inline && simple && own == 1 && n.Pool == ""
+		compiled.history = typ.History
+	}
+	var err error
+	if compiled.raw, err = json.Marshal(plan); err != nil {
+		return nil, fmt.Errorf("encode plan: %w", err)
+	}
+	sum := sha256.Sum256(compiled.raw)
+	compiled.hash = hex.EncodeToString(sum[:16])
+	compiled.plan, err = runner.NewPlan(plan)
+	return compiled, err
+}
+
+func union(a, b expression.References) expression.References {
+	for _, name := range b.Nodes {
+		known := false
+		for _, other := range a.Nodes {
+			known = known || other == name
+		}
+		if !known {
+			a.Nodes = append(a.Nodes, name)
+		}
+	}
+	a.Lineage = a.Lineage || b.Lineage
+	a.AllRuns = a.AllRuns || b.AllRuns
+	a.All = a.All || b.All
+	return a
+}
+
+// programCache keeps compiled workflows by hash. When it is full it starts
+// over, which only costs compiling them again.
+type programCache struct {
+	mu       sync.Mutex
+	programs map[string]*program
+}
+
+const maxPrograms = 1024
+
+func (c *programCache) get(hash string) *program {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.programs[hash]
+}
+
+func (c *programCache) put(hash string, p *program) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.programs == nil || len(c.programs) >= maxPrograms {
+		c.programs = make(map[string]*program)
+	}
+	c.programs[hash] = p
+}

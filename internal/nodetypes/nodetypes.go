@@ -1,0 +1,18 @@
+// Package nodetypes lists the node types that the programs know.
+package nodetypes
+
+import (
+	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/ai"
+	"github.com/reprise-engine/reprise/pkg/nodes/core"
+	"github.com/reprise-engine/reprise/pkg/nodes/http"
+)
+
+// Registry returns a registry with all node types.
+func Registry() *node.Registry {
+	r := &node.Registry{}
+	r.Register(core.Types()...)
+	r.Register(http.Types()...)
+	r.Register(ai.Types()...)
+	return r
+}

@@ -1,0 +1,244 @@
+// Package runner executes one job: it turns a queue.Job into a node.Call, runs
+// the node type's code and turns whatever happens into a node.Result. Workers
+// use it for every job, the coordinator for the cheap nodes it runs itself.
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/expression"
+	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/workflow"
+)
+
+// Config is what a Runner lends to node code.
+type Config struct {
+	Registry  *node.Registry
+	Evaluator *expression.Evaluator
+	Log       *zap.Logger  // nil: none
+	HTTP      *http.Client // nil: http.DefaultClient
+	Now       func() time.Time
+	// Credentials resolves a credential to its secret data; nil: none are known.
+	Credentials func(ctx context.Context, credentialType string, ref workflow.CredentialRef) (map[string]any, error)
+	// LoadMemory reads a conversation; nil: conversations are empty.
+	LoadMemory func(ctx context.Context, session string, n int) ([]json.RawMessage, error)
+	// MaxResultBytes bounds the JSON of one result; 0 is no bound.
+	MaxResultBytes int
+}
+
+// Runner executes jobs. It is safe for concurrent use.
+type Runner struct {
+	config Config
+	plans  planCache
+}
+
+// New returns a runner.
+func New(c Config) *Runner {
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	if c.HTTP == nil {
+		c.HTTP = http.DefaultClient
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Credentials == nil {
+		c.Credentials = func(_ context.Context, _ string, ref workflow.CredentialRef) (map[string]any, error) {
+			return nil, fmt.Errorf("credential %q (id %s) is not known here", ref.Name, ref.ID)
+		}
+	}
+	if c.LoadMemory == nil {
+		c.LoadMemory = func(context.Context, string, int) ([]json.RawMessage, error) { return nil, nil }
+	}
+	return &Runner{config: c}
+}
+
+// ErrStopped is returned by Run when ctx was cancelled before the node was
+// done: there is no result, the job may be run elsewhere.
+var ErrStopped = errors.New("runner: stopped before the node was done")
+
+// Run executes a job. data is the run data that expressions see; nil means what
+// the job brought along. Whatever the node does wrong is in the result; an error
+// means that there is none: the job cannot be read, or ctx was cancelled.
+func (r *Runner) Run(ctx context.Context, job *queue.Job, data node.RunData) (node.Result, error) {
+	plan, err := r.plans.decode(job)
+	if err != nil {
+		return node.Result{}, fmt.Errorf("job %s: %w", job.ID, err)
+	}
+	return r.RunPlan(ctx, job, plan, data)
+}
+
+// RunPlan is Run for a caller that holds the job's plan already decoded.
+func (r *Runner) RunPlan(ctx context.Context, job *queue.Job, plan *Plan, data node.RunData) (node.Result, error) {
+	n := plan.nodes[plan.Node]
+	typ, ok := r.config.Registry.Find(n.Type, n.TypeVersion)
+	if !ok {
+		return fail(&engine.NodeError{
+			Name: "NodeOperationError", NotRetryable: true,
+			Message: fmt.Sprintf("Unrecognized node type: %s version %v", n.Type, n.TypeVersion),
+		}), nil
+	}
+	if data == nil {
+		data = jobData{job}
+	}
+	if job.Deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.UnixMilli(job.Deadline).Sub(r.config.Now()))
+		defer cancel()
+	}
+	call := r.call(job, plan, n, typ, data)
+	result, err := execute(ctx, typ, call)
+	if err == nil {
+		return r.bounded(*result), nil
+	}
+	if ctx.Err() != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fail(&engine.NodeError{Name: "NodeOperationError", Message: "Error: timed out", Reason: engine.ReasonTimeout}), nil
+		}
+		return node.Result{}, ErrStopped
+	}
+	failed := fail(nodeError(err))
+	if result != nil { // what was done before the failure is still to be seen
+		failed.SubRuns, failed.Logs, failed.Hints = result.SubRuns, result.Logs, result.Hints
+	}
+	return r.bounded(failed), nil
+}
+
+// execute calls the node's code; a panic there is the node's failure.
+func execute(ctx context.Context, typ *node.Type, call *node.Call) (result *node.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			call.Log.Error("node code panicked", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			result, err = nil, &engine.NodeError{Name: "NodeOperationError", Message: fmt.Sprintf("internal error in node type %s: %v", typ.Type, p), NotRetryable: true}
+		}
+	}()
+	result, err = typ.Execute(ctx, call)
+	if result == nil && err == nil {
+		result = &node.Result{}
+	}
+	return result, err
+}
+
+// bounded replaces a result that is too large by an error that says so.
+func (r *Runner) bounded(result node.Result) node.Result {
+	limit := r.config.MaxResultBytes
+	if limit <= 0 {
+		return result
+	}
+	size := 0
+	for _, output := range result.Outputs {
+		for i := range output {
+			size += len(output[i].JSON)
+			for _, b := range output[i].Binary {
+				size += len(b.Data)
+			}
+		}
+	}
+	if size <= limit {
+		return result
+	}
+	failed := fail(&engine.NodeError{
+		Name: "NodeOperationError", Reason: engine.ReasonTooLarge, NotRetryable: true,
+		Message: fmt.Sprintf("the node's output has %d bytes, more than the %d allowed", size, limit),
+	})
+	failed.SubRuns, failed.Logs = result.SubRuns, result.Logs
+	return failed
+}
+
+func fail(err *engine.NodeError) node.Result {
+	return node.Result{Result: engine.Result{Error: err}}
+}
+
+// nodeError is the node failure that err stands for.
+func nodeError(err error) *engine.NodeError {
+	if failure := (*engine.NodeError)(nil); errors.As(err, &failure) {
+		return failure
+	}
+	if failed := (*expression.Error)(nil); errors.As(err, &failed) {
+		return &engine.NodeError{Name: "ExpressionError", Message: failed.Message, Description: failed.Description, Reason: engine.ReasonExpression}
+	}
+	return &engine.NodeError{Name: "NodeOperationError", Message: err.Error()}
+}
+
+// jobData is the run data that a job brought along.
+type jobData struct{ job *queue.Job }
+
+func (d jobData) Runs(name string) int { return d.job.Runs[name] }
+
+func (d jobData) Items(name string, run, output int) (workflow.Items, bool) {
+	record, ok := d.job.RunData[name][run]
+	if !ok {
+		return nil, false
+	}
+	if output < 0 || output >= len(record.Outputs) {
+		return nil, true
+	}
+	return record.Outputs[output], true
+}
+
+func (d jobData) Sources(name string, run int) []*workflow.Source {
+	return d.job.RunData[name][run].Source
+}
+
+// Plan is a decoded queue.Plan.
+type Plan struct {
+	queue.Plan
+	nodes map[string]*workflow.Node
+}
+
+// NewPlan indexes a plan.
+func NewPlan(p queue.Plan) (*Plan, error) {
+	plan := &Plan{Plan: p, nodes: make(map[string]*workflow.Node, len(p.Nodes))}
+	for _, n := range p.Nodes {
+		plan.nodes[n.Name] = n
+	}
+	if plan.nodes[p.Node] == nil {
+		return nil, fmt.Errorf("plan lacks its own node %q", p.Node)
+	}
+	return plan, nil
+}
+
+// planCache keeps decoded plans by their hash. It is emptied when it grows
+// beyond maxPlans, which only costs decoding them again.
+type planCache struct {
+	mu    sync.Mutex
+	plans map[string]*Plan
+}
+
+const maxPlans = 4096
+
+func (c *planCache) decode(job *queue.Job) (*Plan, error) {
+	c.mu.Lock()
+	plan := c.plans[job.PlanHash]
+	c.mu.Unlock()
+	if plan != nil {
+		return plan, nil
+	}
+	var p queue.Plan
+	if err := json.Unmarshal(job.Plan, &p); err != nil {
+		return nil, fmt.Errorf("decode plan: %w", err)
+	}
+	plan, err := NewPlan(p)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.plans == nil || len(c.plans) >= maxPlans {
+		c.plans = make(map[string]*Plan)
+	}
+	c.plans[job.PlanHash] = plan
+	return plan, nil
+}

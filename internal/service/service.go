@@ -1,0 +1,248 @@
+// Package service joins the parts into the two processes that are operated:
+// the coordinator and the worker. The command line's in-process stack uses the
+// same functions, so there is no second way to run anything.
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/reprise-engine/reprise/internal/coordinator"
+	"github.com/reprise-engine/reprise/internal/credentials"
+	"github.com/reprise-engine/reprise/internal/health"
+	"github.com/reprise-engine/reprise/internal/nodetypes"
+	"github.com/reprise-engine/reprise/internal/runner"
+	"github.com/reprise-engine/reprise/internal/worker"
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/expression"
+	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/state"
+)
+
+// Coordinator are the settings of the coordinator process.
+type Coordinator struct {
+	NATSURL       string        `env:"REPRISE_NATS_URL" envDefault:"nats://127.0.0.1:4222" help:"NATS server with JetStream"`
+	RedisURL      string        `env:"REPRISE_REDIS_URL" envDefault:"redis://127.0.0.1:6379/0" help:"Redis, or a comma list of Redis Cluster nodes"`
+	LogLevel      string        `env:"REPRISE_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
+	MetricsAddr   string        `env:"REPRISE_METRICS_ADDR" help:"address for /healthz and /readyz, such as 127.0.0.1:9090; empty is off"`
+	Retention     time.Duration `env:"REPRISE_RETENTION" envDefault:"24h" help:"how long finished executions are kept"`
+	DeliveryLimit int           `env:"REPRISE_DELIVERY_LIMIT" envDefault:"3" help:"how often a job is given to a worker before it is given up"`
+	SweepAfter    time.Duration `env:"REPRISE_SWEEP_AFTER" envDefault:"15s" help:"how long an execution may be without any event before its open jobs are published again"`
+	DrainTimeout  time.Duration `env:"REPRISE_DRAIN_TIMEOUT" envDefault:"20s" help:"how long a stopping process may take to finish what it has begun"`
+	StreamReplica int           `env:"REPRISE_STREAM_REPLICAS" envDefault:"1" help:"replicas of the NATS streams (1, 3 or 5)"`
+
+	OnLive func(engine.ExecutionID, []engine.Live) `env:"-"`
+}
+
+// Worker are the settings of the worker process.
+type Worker struct {
+	NATSURL         string        `env:"REPRISE_NATS_URL" envDefault:"nats://127.0.0.1:4222" help:"NATS server with JetStream"`
+	LogLevel        string        `env:"REPRISE_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
+	MetricsAddr     string        `env:"REPRISE_METRICS_ADDR" help:"address for /healthz and /readyz, such as 127.0.0.1:9091; empty is off"`
+	Pools           []string      `env:"REPRISE_WORKER_POOLS" envDefault:"default" help:"pools whose jobs this worker runs"`
+	Concurrency     int           `env:"REPRISE_WORKER_CONCURRENCY" envDefault:"32" help:"jobs that run at once"`
+	Lease           time.Duration `env:"REPRISE_JOB_LEASE" envDefault:"30s" help:"how long a job may be without a sign of life before another worker gets it (ack wait)"`
+	CredentialsFile string        `env:"REPRISE_CREDENTIALS_FILE" help:"credentials in the format of n8n's decrypted export"`
+	DrainTimeout    time.Duration `env:"REPRISE_DRAIN_TIMEOUT" envDefault:"20s" help:"how long running jobs may take after SIGTERM before they are handed back"`
+	// Credentials, when not nil, is used instead of CredentialsFile.
+	Credentials    *credentials.Store `env:"-"`
+	MaxResultBytes int                `env:"REPRISE_MAX_RESULT_BYTES" envDefault:"67108864" help:"greatest size of one node's output"`
+}
+
+// Process is a running service.
+type Process struct {
+	// Stop ends it gracefully; when ctx ends first, at once.
+	Stop func(ctx context.Context)
+	// Healthy says whether it can work.
+	Healthy func(ctx context.Context) error
+	// Stats of its connections; nil where there is none.
+	Queue *queue.Conn
+	Store *state.Store
+}
+
+// StartCoordinator connects to Redis and NATS and starts a coordinator.
+func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Process, error) {
+	store, err := state.Open(ctx, state.Config{URL: s.RedisURL, Retention: s.Retention, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	closers := []func(){func() { _ = store.Close() }}
+	closeAll := func() {
+		for i := len(closers) - 1; i >= 0; i-- {
+			closers[i]()
+		}
+	}
+	warnAboutRedis(ctx, store, log)
+	conn, err := queue.Connect(ctx, queue.Config{URL: s.NATSURL, Name: "reprise-coordinator", Log: log})
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
+	closers = append(closers, conn.Close)
+	if err := conn.EnsureStreams(ctx, queue.Streams{Replicas: s.StreamReplica}); err != nil {
+		closeAll()
+		return nil, err
+	}
+	evaluator, err := expression.New()
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
+	closers = append(closers, func() { _ = evaluator.Close() })
+	c, err := coordinator.New(coordinator.Config{
+		Store: store, Transport: transport{conn}, Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log,
+		DeliveryLimit: s.DeliveryLimit, SweepAfter: s.SweepAfter, OnLive: s.OnLive,
+	})
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
+	if err := c.Start(ctx); err != nil {
+		closeAll()
+		return nil, err
+	}
+	p := &Process{Healthy: c.Healthy, Queue: conn, Store: store}
+	stopHealth, err := serveHealth(s.MetricsAddr, p.Healthy, log)
+	if err != nil {
+		c.Stop(ctx)
+		closeAll()
+		return nil, err
+	}
+	p.Stop = func(ctx context.Context) {
+		c.Stop(ctx)
+		stopHealth()
+		closeAll()
+	}
+	return p, nil
+}
+
+// StartWorker connects to NATS and starts a worker.
+func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, error) {
+	secrets, err := s.Credentials, error(nil)
+	if secrets == nil {
+		if secrets, err = credentials.Load(s.CredentialsFile); err != nil {
+			return nil, err
+		}
+	}
+	name, _ := os.Hostname()
+	name = fmt.Sprintf("%s-%d", name, os.Getpid())
+	conn, err := queue.Connect(ctx, queue.Config{URL: s.NATSURL, Name: "reprise-worker", Log: log})
+	if err != nil {
+		return nil, err
+	}
+	evaluator, err := expression.New()
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	client := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: s.Concurrency, IdleConnTimeout: 90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+	}
+	closeAll := func() {
+		client.CloseIdleConnections()
+		_ = evaluator.Close()
+		conn.Close()
+	}
+	jobs, err := conn.Jobs(ctx, s.Pools, queue.WorkerConfig{Slots: s.Concurrency, AckWait: s.Lease})
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
+	w := worker.New(worker.Config{
+		Name: name, Source: source{jobs}, Transport: conn, Log: log, Lease: s.Lease,
+		Runner: runner.New(runner.Config{
+			Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log, HTTP: &http.Client{Transport: client},
+			Credentials: secrets.Get, MaxResultBytes: s.MaxResultBytes,
+			LoadMemory: func(ctx context.Context, session string, n int) ([]json.RawMessage, error) {
+				return conn.LoadMemory(ctx, session, n)
+			},
+		}),
+	})
+	unsubscribe, err := conn.SubscribeControl(func(m queue.Control) { w.Drop(m.Drop) })
+	if err != nil {
+		jobs.Stop()
+		closeAll()
+		return nil, err
+	}
+	w.Start()
+	healthy := func(context.Context) error { return conn.Healthy() }
+	stopHealth, err := serveHealth(s.MetricsAddr, healthy, log)
+	stop := func(ctx context.Context) {
+		w.Stop(ctx)
+		jobs.Stop()
+		unsubscribe()
+		closeAll()
+	}
+	if err != nil {
+		stop(ctx)
+		return nil, err
+	}
+	return &Process{Healthy: healthy, Queue: conn, Stop: func(ctx context.Context) {
+		stop(ctx)
+		stopHealth()
+	}}, nil
+}
+
+// transport makes a connection the coordinator's transport.
+type transport struct{ *queue.Conn }
+
+// PublishJobs implements coordinator.Transport.
+func (t transport) PublishJobs(ctx context.Context, jobs []*queue.Job) (wait func() []error) {
+	return t.StartPublish(ctx, jobs).Wait
+}
+
+// ServeSubmissions implements coordinator.Transport.
+func (t transport) ServeSubmissions(handler func(coordinator.DurableSubmission)) (stop func(), err error) {
+	return t.ConsumeSubmissions(context.Background(), func(m *queue.SubmitMsg) { handler(submission{m}) })
+}
+
+type submission struct{ *queue.SubmitMsg }
+
+// Submitted implements coordinator.DurableSubmission.
+func (s submission) Submitted() *queue.Submission { return &s.Submission }
+
+// source makes the queue's jobs the worker's.
+type source struct{ *queue.JobConsumer }
+
+// Next implements worker.Source.
+func (s source) Next(ctx context.Context) (worker.Delivery, error) {
+	d, err := s.JobConsumer.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func serveHealth(addr string, check func(context.Context) error, log *zap.Logger) (stop func(), err error) {
+	if addr == "" {
+		return func() {}, nil
+	}
+	server, err := health.Serve(addr, check)
+	if err != nil {
+		return nil, err
+	}
+	log.Info("health checks are served", zap.String("addr", server.Addr()))
+	return func() { _ = server.Close() }, nil
+}
+
+// warnAboutRedis says loudly what would lose executions.
+func warnAboutRedis(ctx context.Context, store *state.Store, log *zap.Logger) {
+	info, err := store.Inspect(ctx)
+	if err != nil {
+		log.Warn("redis settings cannot be read", zap.Error(err))
+		return
+	}
+	if !info.AppendOnly {
+		log.Warn("redis runs without append-only file: a restart of redis loses all executions; set appendonly yes")
+	}
+	if info.MaxmemoryPolicy != "" && info.MaxmemoryPolicy != "noeviction" {
+		log.Warn("redis may evict keys of running executions; set maxmemory-policy noeviction", zap.String("policy", info.MaxmemoryPolicy))
+	}
+}

@@ -1,0 +1,322 @@
+// Package worker is the service that runs node code: it pulls the jobs of its
+// pools from NATS, executes them and sends the results to the coordinators. It
+// has no other connection, keeps nothing, and any number of it may run.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/reprise-engine/reprise/internal/failpoint"
+	"github.com/reprise-engine/reprise/internal/runner"
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/queue"
+)
+
+// Delivery is one job given to this worker.
+type Delivery interface {
+	Job() *queue.Job
+	// Deliveries counts how often the job was given to a worker, from 1.
+	Deliveries() int
+	// Published is when the job's message entered the stream.
+	Published() time.Time
+	// Ack is the subject that acknowledges the message.
+	Ack() string
+	// InProgress keeps the job from being given to another worker for one more lease.
+	InProgress() error
+	// Nak gives the job back, to be given out again after the delay.
+	Nak(delay time.Duration) error
+	// Term removes the job's message.
+	Term() error
+	// Done frees the job's slot.
+	Done()
+}
+
+// Source gives out jobs, never more at once than it has slots.
+type Source interface {
+	// Next waits for a job; it returns ctx.Err() after ctx ended.
+	Next(ctx context.Context) (Delivery, error)
+}
+
+// Transport is what a worker needs of pkg/queue besides its jobs.
+type Transport interface {
+	SendResult(ctx context.Context, coordinator string, r *queue.Result) (queue.Reply, error)
+	AskRedelivery(ctx context.Context, q *queue.Redelivery) (queue.Reply, error)
+	Healthy() error
+}
+
+// Config of a worker. All but Log and the durations are required.
+type Config struct {
+	Name      string
+	Runner    *runner.Runner
+	Source    Source
+	Transport Transport
+	Log       *zap.Logger
+	// Lease is how long a job may be without a sign of life (the consumer's ack
+	// wait; default 30 s). Signs are sent three times as often.
+	Lease time.Duration
+	// MaxUnconfirmed bounds the results that no coordinator has confirmed yet;
+	// while there are more no job is taken (default 1024).
+	MaxUnconfirmed int
+}
+
+// lateAfter is how long after its commit a job may enter the stream without
+// raising the suspicion that it was published for the second time.
+const lateAfter = 3 * time.Second
+
+// Worker is the service. Create it with New, run it with Start and Stop.
+type Worker struct {
+	config Config
+	log    *zap.Logger
+
+	mu   sync.Mutex
+	held map[engine.JobID]*heldJob
+
+	fetching  context.Context // ends when no more jobs are to be taken
+	stopFetch context.CancelFunc
+	running   context.Context // ends when running jobs are to be given back
+	giveBack  context.CancelFunc
+	wg        sync.WaitGroup
+	loops     sync.WaitGroup
+	room      chan struct{} // one token per unconfirmed result
+}
+
+// heldJob is a job that this worker holds until its result is confirmed.
+type heldJob struct {
+	Delivery
+	cancel  context.CancelFunc
+	dropped bool
+}
+
+// New returns a worker that is not started.
+func New(c Config) *Worker {
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	if c.Lease <= 0 {
+		c.Lease = 30 * time.Second
+	}
+	if c.MaxUnconfirmed <= 0 {
+		c.MaxUnconfirmed = 1024
+	}
+	w := &Worker{
+		config: c, log: c.Log.Named("worker").With(zap.String("worker", c.Name)),
+		held: map[engine.JobID]*heldJob{}, room: make(chan struct{}, c.MaxUnconfirmed),
+	}
+	w.fetching, w.stopFetch = context.WithCancel(context.Background())
+	w.running, w.giveBack = context.WithCancel(context.Background())
+	return w
+}
+
+// Start begins to take jobs and returns.
+func (w *Worker) Start() {
+	w.loops.Go(w.fetch)
+	w.loops.Go(w.keepAlive)
+	w.log.Info("worker started")
+}
+
+// Stop takes no more jobs and waits for those that run; when ctx ends first
+// they are stopped and handed back. A second call is harmless.
+func (w *Worker) Stop(ctx context.Context) {
+	w.stopFetch()
+	defer context.AfterFunc(ctx, w.giveBack)()
+	w.wg.Wait()
+	w.giveBack()
+	w.loops.Wait()
+}
+
+// Drop stops jobs that no longer count.
+func (w *Worker) Drop(jobs []engine.JobID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range jobs {
+		if h := w.held[id]; h != nil {
+			h.dropped = true
+			h.cancel()
+		}
+	}
+}
+
+// Busy is the number of jobs held.
+func (w *Worker) Busy() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.held)
+}
+
+func (w *Worker) fetch() {
+	for {
+		select {
+		case w.room <- struct{}{}:
+		case <-w.fetching.Done():
+			return
+		}
+		delivery, err := w.config.Source.Next(w.fetching)
+		if err != nil {
+			if w.fetching.Err() != nil {
+				return
+			}
+			<-w.room
+			w.log.Warn("no jobs can be fetched", zap.Error(err))
+			select {
+			case <-time.After(time.Second):
+			case <-w.fetching.Done():
+				return
+			}
+			continue
+		}
+		w.wg.Go(func() {
+			defer func() { <-w.room }()
+			w.handle(delivery)
+		})
+	}
+}
+
+// handle runs one job and keeps its result until it is confirmed.
+func (w *Worker) handle(d Delivery) {
+	free := sync.OnceFunc(d.Done)
+	defer free()
+	job := d.Job()
+	ctx, cancel := context.WithCancel(w.running)
+	defer cancel()
+	held := &heldJob{Delivery: d, cancel: cancel}
+	w.mu.Lock()
+	if other := w.held[job.ID]; other != nil { // given to us a second time while we still have it
+		w.mu.Unlock()
+		_ = d.InProgress()
+		return
+	}
+	w.held[job.ID] = held
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		delete(w.held, job.ID)
+		w.mu.Unlock()
+	}()
+	log := w.log.With(zap.String("execution_id", string(job.Execution)), zap.String("job", string(job.ID)),
+		zap.Int("run_index", job.RunIndex), zap.Int("attempt", job.Attempt))
+
+	if w.mustAsk(d) && !w.allowed(ctx, d, log) {
+		return
+	}
+	failpoint.Hit("before-run")
+	result, err := w.config.Runner.Run(ctx, job, nil)
+	free()
+	failpoint.Hit("after-run")
+	switch {
+	case errors.Is(err, runner.ErrStopped):
+		if w.isDropped(held) {
+			log.Info("job stopped: it no longer counts")
+			_ = d.Term()
+			return
+		}
+		log.Info("job handed back")
+		_ = d.Nak(0)
+		return
+	case err != nil:
+		result.Error = &engine.NodeError{Name: "NodeOperationError", Message: err.Error(), NotRetryable: true}
+	}
+	result.Worker = w.config.Name
+	w.deliver(ctx, held, &queue.Result{
+		Version: queue.Version, Job: job.ID, Execution: job.Execution, Ack: d.Ack(), Result: result,
+	}, log)
+}
+
+// mustAsk reports whether a job may have been run or answered before.
+func (w *Worker) mustAsk(d Delivery) bool {
+	job := d.Job()
+	return d.Deliveries() > 1 || job.Confirm || d.Published().Sub(time.UnixMilli(job.DispatchedAt)) > lateAfter
+}
+
+// allowed asks a coordinator whether a job is to be run.
+func (w *Worker) allowed(ctx context.Context, d Delivery, log *zap.Logger) bool {
+	question := &queue.Redelivery{Version: queue.Version, Job: d.Job().ID, Execution: d.Job().Execution, Deliveries: d.Deliveries()}
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		reply, err := w.config.Transport.AskRedelivery(ctx, question)
+		switch {
+		case err == nil && reply.Verdict == queue.VerdictRun:
+			return true
+		case err == nil && reply.Verdict == queue.VerdictDrop:
+			log.Debug("job dropped: it was answered or cancelled")
+			_ = d.Term()
+			return false
+		case err == nil:
+			err = errors.New(reply.Error)
+		}
+		log.Warn("no coordinator decides about a repeated job", zap.Error(err))
+		if !sleep(ctx, wait) {
+			_ = d.Nak(0)
+			return false
+		}
+	}
+}
+
+// deliver sends a result until a coordinator confirms it. When the worker must
+// stop before that, the job is handed back and will run again.
+func (w *Worker) deliver(ctx context.Context, h *heldJob, result *queue.Result, log *zap.Logger) {
+	// The result outlives a cancel of its job: the coordinator knows best.
+	send, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(w.running, cancel)()
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		reply, err := w.config.Transport.SendResult(send, h.Job().Coordinator, result)
+		if err == nil && reply.Verdict == queue.VerdictOK {
+			return
+		}
+		if err == nil {
+			err = fmt.Errorf("coordinator answers %s: %s", reply.Verdict, reply.Error)
+		}
+		log.Warn("result is not confirmed yet", zap.Error(err))
+		if !sleep(send, wait) {
+			_ = h.Nak(0)
+			return
+		}
+	}
+}
+
+// keepAlive extends the lease of all jobs held, until their results are confirmed.
+func (w *Worker) keepAlive() {
+	ticker := time.NewTicker(w.config.Lease / 3)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-w.running.Done():
+			return
+		}
+		w.mu.Lock()
+		held := make([]*heldJob, 0, len(w.held))
+		for _, h := range w.held {
+			held = append(held, h)
+		}
+		w.mu.Unlock()
+		for _, h := range held {
+			if err := h.InProgress(); err != nil {
+				w.log.Debug("lease was not extended", zap.String("job", string(h.Job().ID)), zap.Error(err))
+			}
+		}
+	}
+}
+
+func (w *Worker) isDropped(h *heldJob) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return h.dropped
+}
+
+// sleep waits and reports whether ctx still lasts.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
