@@ -121,7 +121,7 @@ func checkRounds(s *State) error {
 					open++
 				}
 			}
-			if s.Meta.Status == StatusRunning && !s.stopping() && open != r.Open {
+			if open != r.Open {
 				return fmt.Errorf("round %d of %s has %d running calls and counts %d", i, caller, open, r.Open)
 			}
 			if r.Open > 0 && i < len(rounds)-1 {

@@ -246,7 +246,7 @@ func (t *tx) end(status Status, cause *NodeError) {
 func (t *tx) abandon(e *Entry, p Progress) {
 	r := t.closing(e, p)
 	r.Status = StatusCanceled
-	t.record(e.Node, e.Run, r)
+	t.recordOf(e, r)
 }
 
 // closeReserved closes the record of a tool call that will not be answered.
@@ -257,7 +257,7 @@ func (t *tx) closeReserved(e *Entry) {
 	if r := t.s.Record(e.RunRef()); r != nil && r.Status == StatusRunning {
 		closed := *r
 		closed.Status = StatusCanceled
-		t.record(e.Node, e.Run, &closed)
+		t.recordOf(e, &closed)
 	}
 }
 

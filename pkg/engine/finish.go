@@ -133,14 +133,23 @@ func (t *tx) close(job *OpenJob, r *Record, outputs []workflow.Items) {
 	if outputs != nil {
 		r.Data = map[string][]workflow.Items{e.outputType(): outputs}
 	}
-	t.record(e.Node, e.Run, r)
+	t.recordOf(e, r)
 	t.delRounds(e.RunRef())
-	if e.AsTool() {
-		t.answered(t.s.Rounds[*e.Caller][e.Round])
-	} else if err := t.schedule(e, outputs); err != nil {
-		t.fatal(err)
+	if !e.AsTool() { // a tool's answer is found by its requester (R7)
+		if err := t.schedule(e, outputs); err != nil {
+			t.fatal(err)
+		}
 	}
 	t.tellFinished(e, r)
+}
+
+// recordOf stores the record of an entry's run, and counts it as an answer
+// when it closes a call.
+func (t *tx) recordOf(e *Entry, r *Record) {
+	if old := t.s.Record(e.RunRef()); e.AsTool() && old.Status == StatusRunning && r.Status != StatusRunning {
+		t.answered(t.s.Rounds[*e.Caller][e.Round])
+	}
+	t.record(e.Node, e.Run, r)
 }
 
 // stop closes a run whose failure ends the execution. Its entry goes back on
@@ -150,7 +159,7 @@ func (t *tx) stop(job *OpenJob, r *Record, outputs []workflow.Items, err *NodeEr
 	if outputs != nil {
 		r.Data = map[string][]workflow.Items{e.outputType(): outputs}
 	}
-	t.record(e.Node, e.Run, r)
+	t.recordOf(e, r)
 	t.fatal(err)
 	t.putBack(job)
 	t.tellFinished(e, r)
