@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/fromai"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
@@ -225,7 +226,7 @@ func describe(ctx context.Context, call *node.Call) (*node.ToolDescription, erro
 	if description == "" {
 		description = toolDescription
 	}
-	schema, err := argumentsSchema(call.Node.Parameters)
+	schema, err := fromai.Schema(call.Node.Parameters)
 	if err != nil {
 		return nil, fmt.Errorf("arguments of tool %q: %w", call.Node.Name, err)
 	}
