@@ -210,10 +210,7 @@ func (t *tx) end(status Status, cause *NodeError) {
 		}
 		t.delJob(job.ID)
 		if status == StatusCanceled {
-			if job.RetryAt == 0 {
-				job = job.after(t.at, Result{})
-			}
-			t.abandon(&job.Entry, job.Progress)
+			t.giveUp(job)
 		}
 	}
 	for _, id := range sortedKeys(t.s.Timers) {
@@ -222,7 +219,7 @@ func (t *tx) end(status Status, cause *NodeError) {
 	for i := len(t.s.Stack) - 1; i >= 0; i-- {
 		e := t.s.Stack[i]
 		if status == StatusError {
-			// The stack stays, so that the execution can be run again from here.
+			// The stack stays and shows where the execution broke off.
 			t.closeReserved(e)
 			continue
 		}
@@ -237,12 +234,25 @@ func (t *tx) end(status Status, cause *NodeError) {
 		t.clearOpen()
 	}
 	m.Status, m.Error, m.StoppedAt = status, cause, t.at
+	if status == StatusError && cause.Node != "" {
+		m.LastNode = cause.Node // not what was awaited after the failure
+	}
 	t.tell(Live{Kind: LiveExecutionFinished, Status: status, Error: cause.text()})
 	t.step.Done = true
 }
 
-// abandon closes the record of a run that had begun when the execution was
-// cancelled.
+// giveUp closes the record of a job that will not be answered.
+func (t *tx) giveUp(job *OpenJob) {
+	p := job.Progress
+	if job.RetryAt == 0 {
+		p = job.after(t.at, Result{}).Progress
+	} else {
+		p.Retries-- // the attempt that waited was never made
+	}
+	t.abandon(&job.Entry, p)
+}
+
+// abandon closes the record of a run that had begun and will not end.
 func (t *tx) abandon(e *Entry, p Progress) {
 	r := t.closing(e, p)
 	r.Status = StatusCanceled
@@ -257,6 +267,9 @@ func (t *tx) closeReserved(e *Entry) {
 	if r := t.s.Record(e.RunRef()); r != nil && r.Status == StatusRunning {
 		closed := *r
 		closed.Status = StatusCanceled
+		if r.StartTime == 0 && t.s.stopping() {
+			closed.Status = "" // never begun; n8n gives it no status
+		}
 		t.recordOf(e, &closed)
 	}
 }

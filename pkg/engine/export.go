@@ -27,7 +27,8 @@ type ResultData struct {
 }
 
 // RunExecutionData exports the run. Runs in flight have a record with status
-// running.
+// running; a requester that was waiting when the execution failed has none, as
+// in n8n.
 //
 // The executionIndex of the records is the order in which one tool after
 // another would have run: first a run, then its rounds with all that belongs
@@ -44,17 +45,22 @@ func (s *State) RunExecutionData() *RunExecutionData {
 	}
 	began := s.began()
 	for node, runs := range s.Run {
-		list := make([]*Record, len(runs))
+		var list []*Record
 		for i, r := range runs {
 			if r == nil {
 				r = began[RunRef{node, i}]
 			}
 			if r == nil {
-				r = &Record{Source: []*workflow.Source{}}
+				continue
 			}
-			list[i] = r
+			for len(list) < i { // a run that left no record before one that did
+				list = append(list, &Record{Source: []*workflow.Source{}})
+			}
+			list = append(list, r)
 		}
-		out.Data.ResultData.RunData[node] = list
+		if list != nil {
+			out.Data.ResultData.RunData[node] = list
+		}
 	}
 	serialise(out.Data.ResultData.RunData)
 	return out
@@ -63,6 +69,9 @@ func (s *State) RunExecutionData() *RunExecutionData {
 // began makes records for the runs of the main flow that are not over.
 func (s *State) began() map[RunRef]*Record {
 	found := map[RunRef]*Record{}
+	if s.Meta.Status.Finished() {
+		return found
+	}
 	add := func(e *Entry, p Progress) {
 		found[e.RunRef()] = &Record{
 			StartTime: p.StartTime, ExecutionIndex: p.ExecutionIndex, ExecutionTime: p.Spent,
@@ -89,8 +98,7 @@ func serialise(runData map[string][]*Record) {
 	for name, runs := range runData {
 		for i, r := range runs {
 			n := node{RunRef{name, i}, r}
-			if r.serves(n.ref) {
-				user := RunRef{r.Source[0].PreviousNode, r.Source[0].PreviousNodeRun}
+			if user, ok := r.serves(n.ref); ok && user.Run < len(runData[user.Node]) {
 				children[user] = append(children[user], n)
 			} else {
 				top = append(top, n)
@@ -121,25 +129,25 @@ func serialise(runData map[string][]*Record) {
 			next++
 			runData[n.ref.Node][n.ref.Run] = &r
 			number(children[n.ref])
-			delete(children, n.ref)
 		}
 	}
 	number(top)
 }
 
-// serves reports whether a run was made for another run: a tool call, or a
-// sub-node, whose record points to itself.
-func (r *Record) serves(self RunRef) bool {
+// serves names the run that a run was made for: its requester when it was a
+// tool call, its user when it was a sub-node, whose record points to itself.
+func (r *Record) serves(self RunRef) (user RunRef, ok bool) {
 	if r.Metadata == nil || len(r.Source) == 0 || r.Source[0] == nil {
-		return false
+		return RunRef{}, false
 	}
+	user = RunRef{Node: r.Source[0].PreviousNode, Run: r.Source[0].PreviousNodeRun}
 	if r.Metadata.Round != nil {
-		return true
+		return user, true
 	}
 	for _, sub := range r.Metadata.SubRun {
 		if sub.Node == self.Node && sub.RunIndex == self.Run {
-			return true
+			return user, true
 		}
 	}
-	return false
+	return RunRef{}, false
 }

@@ -184,7 +184,7 @@ func (t *tx) fatal(err *NodeError) {
 	for _, job := range t.s.jobsInOrder() {
 		if job.RetryAt != 0 {
 			t.delJob(job.ID)
-			t.abandon(&job.Entry, job.Progress)
+			t.giveUp(job)
 			t.putBack(job)
 		}
 	}
