@@ -131,7 +131,7 @@ func (p *parameters) readBody() body {
 		if p.text("specifyBody", "keypair") == "json" {
 			return body{compact(p.json("jsonBody", "JSON Body")), "application/json"}
 		}
-		return body{p.pairs("bodyParameters.parameters").JSON(), "application/json"}
+		return body{compact(p.pairs("bodyParameters.parameters").String()), "application/json"}
 	case "form-urlencoded":
 		const contentType = "application/x-www-form-urlencoded"
 		if p.text("specifyBody", "keypair") == "string" {

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
-const exampleItem = `{"q":"a b&c","n":5,"o":{"x":[1]}}`
+const exampleItem = `{"q": "a b&c", "n": 5, "o": {"x": [1]}}`
 
 // The bodies and content types that n8n sent.
 func TestBodies(t *testing.T) {
@@ -22,7 +22,7 @@ func TestBodies(t *testing.T) {
 		{"keypairs keep types and order", `{` + post + `"bodyParameters":{"parameters":[{"name":"q","value":"={{ $json.q }}"},{"name":"n","value":"={{ $json.n }}"},{},{"name":"o","value":"={{ $json.o }}"}]}}`,
 			`{"q":"a b&c","n":5,"o":{"x":[1]}}`, "application/json"},
 		{"JSON as text", `{` + post + `"specifyBody":"json","jsonBody":"={\"n\": {{ $json.n }}, \"o\": {{ $json.o }} }"}`, `{"n":5,"o":{"x":[1]}}`, "application/json"},
-		{"JSON from an expression", `{` + post + `"specifyBody":"json","jsonBody":"={{ $json }}"}`, exampleItem, "application/json"},
+		{"JSON from an expression", `{` + post + `"specifyBody":"json","jsonBody":"={{ $json }}"}`, `{"q":"a b&c","n":5,"o":{"x":[1]}}`, "application/json"},
 		{"form", `{` + post + `"contentType":"form-urlencoded","bodyParameters":{"parameters":[{"name":"q","value":"={{ $json.q }}"},{"name":"n","value":"5"}]}}`, "q=a%20b%26c&n=5", "application/x-www-form-urlencoded"},
 		{"form as text", `{` + post + `"contentType":"form-urlencoded","specifyBody":"string","body":"a=1&b=2"}`, "a=1&b=2", "application/x-www-form-urlencoded"},
 		{"raw", `{` + post + `"contentType":"raw","rawContentType":"text/plain","body":"=raw {{ $json.n }}"}`, "raw 5", "text/plain"},
