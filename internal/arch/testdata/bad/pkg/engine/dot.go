@@ -1,0 +1,5 @@
+package engine
+
+import . "time"
+
+var zero Duration

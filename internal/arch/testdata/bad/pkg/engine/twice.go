@@ -1,0 +1,2 @@
+// Package engine is described twice.
+package engine

@@ -1,0 +1,4 @@
+// Package expression is bad.
+package expression
+
+import _ "github.com/reprise-engine/reprise/pkg/engine"

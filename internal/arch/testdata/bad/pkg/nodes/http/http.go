@@ -1,0 +1,3 @@
+package http
+
+import _ "github.com/nats-io/nats.go"

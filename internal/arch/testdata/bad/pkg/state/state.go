@@ -1,0 +1,4 @@
+// Package state is bad.
+package state
+
+import _ "github.com/reprise-engine/reprise/internal/worker"

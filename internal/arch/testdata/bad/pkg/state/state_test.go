@@ -1,0 +1,3 @@
+package state
+
+import _ "github.com/reprise-engine/reprise/pkg/queue"
