@@ -171,6 +171,13 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 		closeAll()
 		return nil, err
 	}
+	unserve, err := conn.ServeHolder(w.Holds)
+	if err != nil {
+		unsubscribe()
+		jobs.Stop()
+		closeAll()
+		return nil, err
+	}
 	w.Start()
 	healthy := func(context.Context) error { return conn.Healthy() }
 	stopHealth, err := serveHealth(s.MetricsAddr, healthy, log)
@@ -178,6 +185,7 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 		w.Stop(ctx)
 		jobs.Stop()
 		unsubscribe()
+		unserve()
 		closeAll()
 	}
 	if err != nil {

@@ -47,6 +47,11 @@ type Source interface {
 type Transport interface {
 	SendResult(ctx context.Context, coordinator string, r *queue.Result) (queue.Reply, error)
 	AskRedelivery(ctx context.Context, q *queue.Redelivery) (queue.Reply, error)
+	// AskHolder asks all workers whether one of them holds a job.
+	AskHolder(ctx context.Context, job engine.JobID) (held bool, err error)
+	// ConnectedAt is when the present connection was made: a server that was killed
+	// forgets what it delivered before.
+	ConnectedAt() time.Time
 	Healthy() error
 }
 
@@ -142,6 +147,13 @@ func (w *Worker) Drop(jobs []engine.JobID) {
 	}
 }
 
+// Holds reports whether this worker holds a job.
+func (w *Worker) Holds(id engine.JobID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.held[id] != nil
+}
+
 // Busy is the number of jobs held.
 func (w *Worker) Busy() int {
 	w.mu.Lock()
@@ -185,25 +197,16 @@ func (w *Worker) handle(d Delivery) {
 	ctx, cancel := context.WithCancel(w.running)
 	defer cancel()
 	held := &heldJob{Delivery: d, cancel: cancel}
-	w.mu.Lock()
-	if other := w.held[job.ID]; other != nil { // given to us a second time while we still have it
-		w.mu.Unlock()
-		_ = d.InProgress()
-		return
-	}
-	w.held[job.ID] = held
-	w.mu.Unlock()
-	defer func() {
-		w.mu.Lock()
-		delete(w.held, job.ID)
-		w.mu.Unlock()
-	}()
 	log := w.log.With(zap.String("execution_id", string(job.Execution)), zap.String("job", string(job.ID)),
 		zap.Int("run_index", job.RunIndex), zap.Int("attempt", job.Attempt))
 
 	if w.mustAsk(d) && !w.allowed(ctx, d, log) {
 		return
 	}
+	if !w.hold(held) {
+		return
+	}
+	defer w.letGo(held)
 	failpoint.Hit("before-run")
 	result, err := w.config.Runner.Run(ctx, job, nil)
 	free()
@@ -227,14 +230,41 @@ func (w *Worker) handle(d Delivery) {
 	}, log)
 }
 
+// hold takes a job; false: it was given to this worker a second time while it
+// still holds it.
+func (w *Worker) hold(h *heldJob) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := h.Job().ID
+	if w.held[id] != nil {
+		return false
+	}
+	w.held[id] = h
+	return true
+}
+
+func (w *Worker) letGo(h *heldJob) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.held, h.Job().ID)
+}
+
 // mustAsk reports whether a job may have been run or answered before.
 func (w *Worker) mustAsk(d Delivery) bool {
 	job := d.Job()
-	return d.Deliveries() > 1 || job.Confirm || d.Published().Sub(time.UnixMilli(job.DispatchedAt)) > lateAfter
+	return d.Deliveries() > 1 || job.Confirm || d.Published().Sub(time.UnixMilli(job.DispatchedAt)) > lateAfter ||
+		d.Published().Before(w.config.Transport.ConnectedAt())
 }
 
-// allowed asks a coordinator whether a job is to be run.
+// allowed finds out whether a job that may have been given to a worker before is
+// to be run: not while a worker holds it, and not when a coordinator says that it was
+// answered or cancelled.
 func (w *Worker) allowed(ctx context.Context, d Delivery, log *zap.Logger) bool {
+	if held, err := w.config.Transport.AskHolder(ctx, d.Job().ID); err == nil && held {
+		log.Debug("job left to the worker that holds it")
+		_ = d.Nak(w.config.Lease) // in case that one is lost later
+		return false
+	}
 	question := &queue.Redelivery{Version: queue.Version, Job: d.Job().ID, Execution: d.Job().Execution, Deliveries: d.Deliveries()}
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		reply, err := w.config.Transport.AskRedelivery(ctx, question)

@@ -69,6 +69,7 @@ type Conn struct {
 	streams     *Streams      // what EnsureStreams was last asked for
 	reconnected chan struct{} // closed and replaced at each reconnect
 	downSince   time.Time     // zero while connected
+	connectedAt time.Time     // of the present or last connection
 	background  sync.WaitGroup
 	closing     bool
 }
@@ -96,7 +97,7 @@ func Connect(ctx context.Context, config Config) (*Conn, error) {
 	if err != nil {
 		return nil, connectError(where, err, config)
 	}
-	c.nc = nc
+	c.nc, c.connectedAt = nc, time.Now()
 	c.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(c.config.RequestTimeout),
 		jetstream.WithPublishAsyncMaxPending(maxPublishPending), jetstream.WithPublishAsyncTimeout(publishTimeout))
 	if err == nil {
@@ -200,18 +201,25 @@ func redact(list string) string {
 	return strings.Join(out, ",")
 }
 
-// urlSecrets lists the passwords and tokens in a list of URLs.
+// urlSecrets lists the passwords and tokens in a list of URLs, also of those that
+// cannot be parsed.
 func urlSecrets(list string) []string {
 	var secrets []string
 	for one := range strings.SplitSeq(list, ",") {
-		u, err := url.Parse(strings.TrimSpace(one))
-		if err != nil || u.User == nil {
+		at := strings.LastIndex(one, "@")
+		if at < 0 {
 			continue
 		}
-		if password, ok := u.User.Password(); ok {
-			secrets = append(secrets, password)
-		} else {
-			secrets = append(secrets, u.User.Username())
+		user := strings.TrimSpace(one[:at])
+		if _, rest, found := strings.Cut(user, "://"); found {
+			user = rest
+		}
+		if _, password, found := strings.Cut(user, ":"); found {
+			user = password
+		}
+		secrets = append(secrets, user)
+		if plain, err := url.PathUnescape(user); err == nil {
+			secrets = append(secrets, plain)
 		}
 	}
 	return secrets
@@ -233,6 +241,7 @@ func (c *Conn) onReconnect(nc *nats.Conn) {
 	c.stats.reconnects.Add(1)
 	c.mu.Lock()
 	c.downSince = time.Time{}
+	c.connectedAt = time.Now()
 	close(c.reconnected)
 	c.reconnected = make(chan struct{})
 	c.mu.Unlock()
@@ -327,7 +336,17 @@ func (c *Conn) subscribe(subject, group string, handle func(*nats.Msg)) (stop fu
 	}
 	// The default limits drop messages of a burst that we can well hold.
 	_ = sub.SetPendingLimits(-1, -1)
+	c.settle()
 	return func() { c.drain(sub) }, nil
+}
+
+// settle waits until the server knows our subscriptions, so that a request that
+// another process sends after we returned is served. Without a connection it
+// does not: they are made when there is one.
+func (c *Conn) settle() {
+	if c.nc.IsConnected() {
+		_ = c.nc.FlushTimeout(2 * time.Second)
+	}
 }
 
 // drainTimeout bounds the wait for the messages under way to a subscription.
