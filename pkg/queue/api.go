@@ -162,6 +162,7 @@ func (c *Conn) ServeAPI(api API) (stop func(), err error) {
 			return nil, err
 		}
 	}
+	c.settle()
 	return stop, nil
 }
 

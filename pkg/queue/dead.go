@@ -122,9 +122,6 @@ func (c *Conn) DeadLetters(ctx context.Context, execution engine.ExecutionID, li
 	return letters, nil
 }
 
-// codeSequenceNotFound is the server's error code for a message that is gone.
-const codeSequenceNotFound jetstream.ErrorCode = 10043
-
 // DeleteDead removes a dead letter that was dealt with; one that is gone is no
 // error.
 func (c *Conn) DeleteDead(ctx context.Context, sequence uint64) error {
@@ -134,11 +131,13 @@ func (c *Conn) DeleteDead(ctx context.Context, sequence uint64) error {
 	if err == nil {
 		err = stream.DeleteMsg(ctx, sequence)
 	}
-	var api *jetstream.APIError
-	if errors.As(err, &api) && api.ErrorCode == codeSequenceNotFound {
-		return nil
-	}
 	if err != nil {
+		if stream != nil {
+			// The refusal does not say why in a form that programs can read.
+			if _, getErr := stream.GetMsg(ctx, sequence); errors.Is(getErr, jetstream.ErrMsgNotFound) {
+				return nil
+			}
+		}
 		return fmt.Errorf("delete dead letter %d: %w", sequence, classify(err))
 	}
 	return nil

@@ -73,6 +73,10 @@ func (c *Conn) StartPublish(ctx context.Context, jobs []*Job) *Publishing {
 
 func (i *publication) send(ctx context.Context, c *Conn) {
 	for {
+		if c.nc.IsClosed() {
+			i.err = ErrClosed
+			return
+		}
 		i.msg.Reply = ""
 		i.future, i.err = c.js.PublishMsgAsync(i.msg)
 		// Too many acknowledgements are awaited: the call has waited a little for

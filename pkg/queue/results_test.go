@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
@@ -126,15 +127,14 @@ func TestLargePayloadsBothWays(t *testing.T) {
 		"payloads are deleted with what they belonged to")
 }
 
+// storedBlobs counts the payloads whose data is in the object store.
 func storedBlobs(t *testing.T, c *Conn) int {
 	t.Helper()
-	store, err := c.js.ObjectStore(t.Context(), BucketBlobs)
+	stream, err := c.js.Stream(t.Context(), "OBJ_"+BucketBlobs)
 	require.NoError(t, err)
-	list, err := store.List(t.Context())
-	if err != nil {
-		return 0
-	}
-	return len(list)
+	info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter("$O."+BucketBlobs+".C.>"))
+	require.NoError(t, err)
+	return len(info.State.Subjects)
 }
 
 func TestJobWhosePayloadIsLostCanBePublishedAgain(t *testing.T) {
