@@ -6,7 +6,7 @@ import (
 )
 
 // ErrNoStart is returned by Start; the text is n8n's.
-var ErrNoStart = errors.New("No node to start the workflow from could be found") //nolint:staticcheck // n8n's words
+var ErrNoStart = errors.New("No node to start the workflow from could be found") // n8n's words
 
 // Triggers whose type decides about the start.
 const (

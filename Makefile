@@ -1,0 +1,41 @@
+# make help lists the targets.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# Packages in which goroutines or ordering matter, for make race.
+RACE_PACKAGES ?= ./pkg/engine/... ./pkg/workflow/... ./pkg/expression/... ./pkg/state/... ./pkg/queue/... ./internal/coordinator/... ./internal/runner/... ./internal/worker/...
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build coordinator, worker and reprise into bin/
+	@mkdir -p bin
+	go build -trimpath -o bin/ ./cmd/...
+
+.PHONY: test
+test: ## run all tests (installs redis-server when it is missing)
+	./scripts/test.sh
+
+.PHONY: race
+race: ## run the tests of the core packages with the race detector
+	CGO_ENABLED=1 ./scripts/test.sh -race $(RACE_PACKAGES)
+
+.PHONY: verify
+verify: ## check format, vet, lint, generated files and import rules
+	./scripts/verify.sh
+
+.PHONY: lint
+lint: ## run golangci-lint
+	@command -v golangci-lint >/dev/null || { echo "golangci-lint v2 is not installed; see https://golangci-lint.run/docs/welcome/install/" >&2; exit 1; }
+	golangci-lint run ./...
+
+.PHONY: bench
+bench: ## run the Go benchmarks (BENCH=regexp, BENCH_PACKAGES=./pkg/...)
+	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(or $(BENCH_PACKAGES),./pkg/...)
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin dist coverage.out
