@@ -158,8 +158,14 @@ func (it *agentItem) readPrompt(ctx context.Context) (string, error) {
 			return "", operationError(`The "text" parameter is empty.`, "")
 		}
 	}
-	if value := field(call, it.index, "chatInput"); value.Exists() {
-		return value.String(), nil
+	names := []string{"chatInput"}
+	if call.Node.TypeVersion < firstDefine {
+		names = append(names, "chat_input", "input") // what the first versions read
+	}
+	for _, name := range names {
+		if value := field(call, it.index, name); value.Exists() {
+			return value.String(), nil
+		}
 	}
 	return "", operationError("No prompt specified",
 		"Expected to find the prompt in an input field called 'chatInput' (this is what the chat trigger node outputs). To use something else, change the 'Prompt' parameter")

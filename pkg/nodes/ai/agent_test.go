@@ -71,7 +71,9 @@ func oneCall(id, name, arguments string) string {
 	return `{"id":` + jsonobject.Quote(id) + `,"type":"function","function":{"name":` + jsonobject.Quote(name) + `,"arguments":` + jsonobject.Quote(arguments) + `}}`
 }
 
-func saying(text string) string { return `{"role":"assistant","content":` + jsonobject.Quote(text) + `}` }
+func saying(text string) string {
+	return `{"role":"assistant","content":` + jsonobject.Quote(text) + `}`
+}
 
 func TestParallelCallsAreReplayedAsOneMessageWithItsText(t *testing.T) {
 	server := chat(t, func(body string) string {

@@ -16,7 +16,8 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 )
 
-// schemas keeps compiled schemas by their text; the zero value is empty.
+// schemaCache keeps compiled schemas by their text; the zero value is empty. It
+// may be shared by goroutines.
 type schemaCache struct {
 	mu       sync.Mutex
 	compiled map[string]*jsonschema.Schema
