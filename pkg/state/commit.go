@@ -71,20 +71,16 @@ const (
 // which lets the rest through (see the package comment). Field lists are cut: Lua
 // cannot unpack more than some thousand values.
 var commitScript = newScript(`
-local index = {running = KEYS[7], waiting = KEYS[8], success = KEYS[10], error = KEYS[11], canceled = KEYS[12]}
-local have = redis.call('HMGET', KEYS[1], '~v', '~s', '~st')
+local call = redis.call
+local have = call('HMGET', KEYS[1], '~v', '~s', '~st')
 local version, status = have[1], have[2]
 local creates = ARGV[1] == '0'
-local function replayed()
-  local seen = redis.call('HMGET', KEYS[1], '~t0', '~t1', '~t2', '~t3', '~t4', '~t5', '~t6', '~t7')
-  for i = 1, 8 do
-    if seen[i] == ARGV[3] then return true end
-  end
-  return false
-end
 if version then
   if version ~= ARGV[1] then
-    if replayed() then return 2 end
+    local seen = call('HMGET', KEYS[1], '~t0', '~t1', '~t2', '~t3', '~t4', '~t5', '~t6', '~t7')
+    for i = 1, 8 do
+      if seen[i] == ARGV[3] then return 2 end
+    end
     if creates then return 4 end
     return 3
   end
@@ -94,36 +90,42 @@ elseif not creates then
 end
 
 local id, finishes = ARGV[2], ARGV[7] ~= ''
-if finishes and not creates then redis.call('ZREM', KEYS[5], id) end
+if finishes and not creates then call('ZREM', KEYS[5], id) end
 
 local at = 20
-local function chunks(command, key, count)
-  local stop = at + tonumber(count)
+local function run(command, key, count)
+  local stop = at + count
   while at < stop do
     local last = math.min(at + 999, stop - 1)
-    redis.call(command, key, unpack(ARGV, at, last))
+    call(command, key, unpack(ARGV, at, last))
     at = last + 1
   end
 end
-for i = 1, 4 do chunks('HSET', KEYS[i], ARGV[9 + i]) end
-for i = 1, 4 do chunks('HDEL', KEYS[i], ARGV[13 + i]) end
-chunks('ZADD', KEYS[6], ARGV[18])
-chunks('ZREM', KEYS[6], ARGV[19])
+for i = 10, 19 do
+  local count = tonumber(ARGV[i])
+  if count > 0 then
+    if i < 14 then run('HSET', KEYS[i - 9], count)
+    elseif i < 18 then run('HDEL', KEYS[i - 13], count)
+    elseif i == 18 then run('ZADD', KEYS[6], count)
+    else run('ZREM', KEYS[6], count) end
+  end
+end
 
 if creates then
   -- An execution of this id may have been here and expired.
-  redis.call('ZREM', KEYS[9], id)
-  for i = 10, 12 do redis.call('ZREM', KEYS[i], id) end
+  call('ZREM', KEYS[9], id)
+  for i = 10, 12 do call('ZREM', KEYS[i], id) end
 end
 if status ~= ARGV[5] then
-  if status then redis.call('ZREM', index[status], id) end
-  redis.call('ZADD', index[ARGV[5]], have[3] or ARGV[8], id)
+  local index = {running = KEYS[7], waiting = KEYS[8], success = KEYS[10], error = KEYS[11], canceled = KEYS[12]}
+  if status then call('ZREM', index[status], id) end
+  call('ZADD', index[ARGV[5]], have[3] or ARGV[8], id)
 end
 if finishes then
-  redis.call('ZADD', KEYS[9], ARGV[9], id)
-  for i = 1, 4 do redis.call('PEXPIRE', KEYS[i], ARGV[7]) end
+  call('ZADD', KEYS[9], ARGV[9], id)
+  for i = 1, 4 do call('PEXPIRE', KEYS[i], ARGV[7]) end
 elseif ARGV[6] ~= '' then
-  redis.call('ZADD', KEYS[5], ARGV[6], id)
+  call('ZADD', KEYS[5], ARGV[6], id)
 end
 return 1
 `)

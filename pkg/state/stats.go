@@ -12,6 +12,7 @@ import (
 type Stats struct {
 	RoundTrips uint64 // waits for Redis: single commands and pipelines
 	Commands   uint64 // commands in them
+	Bytes      uint64 // length of the commands' arguments
 	Commits    uint64 // executions committed, without replays
 	Conflicts  uint64 // commits refused for a stale version
 	Replays    uint64 // commits that had been applied already
@@ -20,14 +21,14 @@ type Stats struct {
 }
 
 type counters struct {
-	roundTrips, commands, commits, conflicts, replays, full, reloads atomic.Uint64
+	roundTrips, commands, bytes, commits, conflicts, replays, full, reloads atomic.Uint64
 }
 
 // Stats returns the counters.
 func (s *Store) Stats() Stats {
 	c := &s.count
 	return Stats{
-		RoundTrips: c.roundTrips.Load(), Commands: c.commands.Load(), Commits: c.commits.Load(), Conflicts: c.conflicts.Load(),
+		RoundTrips: c.roundTrips.Load(), Commands: c.commands.Load(), Bytes: c.bytes.Load(), Commits: c.commits.Load(), Conflicts: c.conflicts.Load(),
 		Replays: c.replays.Load(), Full: c.full.Load(), Reloads: c.reloads.Load(),
 	}
 }
@@ -44,6 +45,7 @@ func (c *counters) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		c.roundTrips.Add(1)
 		c.commands.Add(1)
+		c.bytes.Add(argumentBytes(cmd))
 		return next(ctx, cmd)
 	}
 }
@@ -53,6 +55,24 @@ func (c *counters) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		c.roundTrips.Add(1)
 		c.commands.Add(uint64(len(cmds)))
+		var size uint64
+		for _, cmd := range cmds {
+			size += argumentBytes(cmd)
+		}
+		c.bytes.Add(size)
 		return next(ctx, cmds)
 	}
+}
+
+// argumentBytes is the length of a command's texts; numbers are too short to count.
+func argumentBytes(cmd redis.Cmder) (n uint64) {
+	for _, arg := range cmd.Args() {
+		switch v := arg.(type) {
+		case string:
+			n += uint64(len(v))
+		case []byte:
+			n += uint64(len(v))
+		}
+	}
+	return n
 }

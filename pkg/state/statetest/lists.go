@@ -63,13 +63,7 @@ func listPages(t *testing.T, s Store) {
 	for i, c := range commits {
 		want[i] = string(c.Execution)
 	}
-	for _, limit := range []int{0, 1, 7, 50, 399, 400, 1000} {
-		if limit == 1 {
-			page, _, err := s.List(t.Context(), state.Filter{Limit: 1})
-			require.NoError(t, err)
-			require.Equal(t, want[:1], idsOf(page))
-			continue
-		}
+	for _, limit := range []int{0, 7, 50, 399, 400, 1000} {
 		require.Equal(t, want, idsOf(pages(t, s, state.Filter{Limit: limit})), "limit %d", limit)
 	}
 	for _, cursor := range []string{"x", "1", ".a", "1.", "1.a:b"} {
