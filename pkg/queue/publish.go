@@ -54,6 +54,7 @@ func (c *Conn) StartPublish(ctx context.Context, jobs []*Job) *Publishing {
 			item.err = fmt.Errorf("encode job %s: %w", job.ID, err)
 			continue
 		}
+		c.stats.jobBytes.Add(uint64(len(data)))
 		item.msg = &nats.Msg{Subject: subject}
 		if len(data) <= c.threshold() {
 			item.msg.Data = data

@@ -95,6 +95,7 @@ func (c *Conn) SendResult(ctx context.Context, coordinator string, r *Result) (R
 		return Reply{}, fmt.Errorf("send result of job %s: %w", r.Job, err)
 	}
 	c.stats.resultsSent.Add(1)
+	c.stats.resultBytes.Add(uint64(len(data)))
 	if ValidToken("coordinator", coordinator) == nil {
 		m.Subject = subjectResult + "." + coordinator
 		direct, cancel := context.WithTimeout(ctx, directTimeout)

@@ -6,6 +6,7 @@ type counters struct {
 	published, refused, publishErrors     atomic.Uint64
 	pulls, deliveries, redeliveries, naks atomic.Uint64
 	resultsSent, resultsTaken             atomic.Uint64
+	jobBytes, resultBytes                 atomic.Uint64
 	acks, blobsPut, blobsGot              atomic.Uint64
 	reconnects                            atomic.Uint64
 }
@@ -26,10 +27,14 @@ type Stats struct {
 	Naks         uint64 `json:"naks"`
 	ResultsSent  uint64 `json:"resultsSent"`
 	ResultsTaken uint64 `json:"resultsTaken"`
-	Acks         uint64 `json:"acks"`
-	BlobsPut     uint64 `json:"blobsPut"`
-	BlobsGot     uint64 `json:"blobsGot"`
-	Reconnects   uint64 `json:"reconnects"`
+	// JobBytes and ResultBytes are the payloads of the jobs published and of the
+	// results sent, wherever they went: into a message or the object store.
+	JobBytes    uint64 `json:"jobBytes"`
+	ResultBytes uint64 `json:"resultBytes"`
+	Acks        uint64 `json:"acks"`
+	BlobsPut    uint64 `json:"blobsPut"`
+	BlobsGot    uint64 `json:"blobsGot"`
+	Reconnects  uint64 `json:"reconnects"`
 	// Messages and bytes of this connection in both directions, of any kind.
 	InMsgs   uint64 `json:"inMsgs"`
 	OutMsgs  uint64 `json:"outMsgs"`
