@@ -34,8 +34,8 @@ type Config struct {
 	NATSPort int
 	// Dir keeps the embedded servers' data over restarts; empty is a temporary one.
 	Dir string
-	// Coordinators and Workers to start (default 1 each), Concurrency of a worker
-	// (default 32), Pools it serves (default "default").
+	// Coordinators and Workers to start (0 is 1 each; a negative number of Workers
+	// is none), Concurrency of a worker (default 32), Pools it serves (default "default").
 	Coordinators, Workers, Concurrency int
 	Pools                              []string
 	// CredentialsFile for the workers.
@@ -128,7 +128,11 @@ func (s *Stack) start(ctx context.Context, c Config) error {
 	if lease <= 0 {
 		lease = 30 * time.Second
 	}
-	for range max(c.Workers, 1) {
+	workers := c.Workers
+	if workers == 0 {
+		workers = 1
+	}
+	for range workers {
 		p, err := service.StartWorker(ctx, service.Worker{
 			NATSURL: s.NATSURL, Pools: pools, Concurrency: concurrency, Lease: lease,
 			Credentials: secrets, MaxResultBytes: 64 << 20,
