@@ -23,6 +23,7 @@ type execution struct {
 	state   *engine.State
 	stored  engine.Tables
 	now     int64
+	events  int
 }
 
 func newExecution(w *workflow.Workflow) *execution {
@@ -40,7 +41,16 @@ func newExecutionInMode(w *workflow.Workflow, mode string) *execution {
 
 // apply applies an event and then checks the invariants, that the changes add
 // up to the state, and that the stored form gives the same state.
+//
+// In long executions most steps are not looked at: each look costs as much as
+// the whole run so far.
 func (x *execution) apply(ev engine.Event) (engine.Step, error) {
+	x.events++
+	if x.events > 60 && x.events%16 != 0 {
+		step, err := x.machine.Apply(x.state, ev)
+		x.stored.Add(step.Changes)
+		return step, err
+	}
 	before := x.dump()
 	step, err := x.machine.Apply(x.state, ev)
 	if err != nil || step.Ignored {

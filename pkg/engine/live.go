@@ -11,7 +11,7 @@ func (t *tx) tell(l Live) {
 	if l.At == 0 {
 		l.At = t.at
 	}
-	l.Stack = t.s.stackNames()
+	l.Stack = t.s.StackNames()
 	t.step.Live = append(t.step.Live, l)
 }
 
@@ -30,8 +30,9 @@ func (e *Entry) outputType() string {
 	return workflow.Main
 }
 
-// stackNames is the stack as people read it, top first.
-func (s *State) stackNames() []string {
+// StackNames is the stack as people read it, top first: "Shout", or
+// "AI Agent(resume: 2 results)".
+func (s *State) StackNames() []string {
 	names := make([]string, 0, len(s.Stack))
 	for i := len(s.Stack) - 1; i >= 0; i-- {
 		e := s.Stack[i]
