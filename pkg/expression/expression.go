@@ -7,16 +7,14 @@
 package expression
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // Scope is what the variables of an expression refer to, for one run of one
-// node.
+// node. It must not change once it was used: evaluators keep what they read.
 type Scope struct {
 	Execution struct {
 		ID, Mode, ResumeURL string
@@ -36,6 +34,10 @@ type Scope struct {
 	// Nodes by name, for $('X').params and to tell an unknown node from one
 	// that was not executed.
 	Nodes map[string]*workflow.Node
+	// Ancestors are the names of the nodes from which Node can be reached, nil
+	// when they are not known. They only tell a node that was not executed yet
+	// from one that never feeds this one.
+	Ancestors []string
 	// ToolArguments is what $fromAI reads, nil outside a tool run.
 	ToolArguments json.RawMessage
 	Timezone      string // IANA name; "" is UTC
@@ -58,32 +60,6 @@ type Value struct {
 	Kind string // "", "undefined", "NaN", "Infinity" or "-Infinity"
 }
 
-// Evaluator evaluates expressions. It is safe for concurrent use.
-type Evaluator struct{}
-
-// New returns an evaluator.
-func New() (*Evaluator, error) { return &Evaluator{}, nil }
-
-// Close frees the JavaScript engine.
-func (e *Evaluator) Close() error { return nil }
-
-// Evaluate evaluates one parameter value (with its leading "=") for one input
-// item. Errors that n8n swallows give undefined; its own errors (an unknown or
-// unexecuted node, a missing paired item, bad syntax …) are returned as *Error.
-func (e *Evaluator) Evaluate(ctx context.Context, s *Scope, item int, text string) (Value, error) {
-	return Value{}, errors.New("to be written")
-}
-
-// Resolve evaluates every expression in a parameter tree. undefined gives nil at the
-// top and is left out inside objects.
-func (e *Evaluator) Resolve(ctx context.Context, s *Scope, item int, raw json.RawMessage) (json.RawMessage, error) {
-	return nil, errors.New("to be written")
-}
-
-// Simple reports whether every expression in a parameter tree is on the fast
-// path, so that it can be evaluated without JavaScript.
-func Simple(raw json.RawMessage) bool { return false }
-
 // References is what the expressions (or code) of a node refer to.
 type References struct {
 	// Nodes whose outputs are read, sorted.
@@ -97,15 +73,14 @@ type References struct {
 	All bool
 }
 
-// FindReferences reads what a parameter tree refers to. code also looks into
-// texts that are no expressions (the source of Code nodes).
-func FindReferences(raw json.RawMessage, code bool) References { return References{All: true} }
-
 // Error is an error that n8n raises from an expression.
 type Error struct {
-	Message, Description string
+	Message     string `json:"message"`
+	Description string `json:"description,omitempty"`
+	// Name is n8n's class, "ExpressionError" when empty.
+	Name string `json:"name,omitempty"`
 	// Type is n8n's cause: "paired_item_no_info", "no_execution_data" … or "".
-	Type string
+	Type string `json:"type,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -1,0 +1,75 @@
+package expression
+
+import (
+	_ "embed" // the scripts of the VMs
+	"time"
+
+	"github.com/reprise-engine/reprise/pkg/javascript"
+)
+
+//go:embed assets/jmespath.js
+var jmespathSource string
+
+//go:embed globals.js
+var globalsSource string
+
+//go:embed extensions.js
+var extensionsSource string
+
+//go:embed expression.js
+var expressionSource string
+
+// Config of an Evaluator. The zero value is usable.
+type Config struct {
+	// ExpressionTimeout ends an expression; 0 is two seconds.
+	ExpressionTimeout time.Duration
+	// CodeTimeout ends the script of a Code node that sets none; 0 is ten seconds.
+	CodeTimeout time.Duration
+	// ExpressionMemoryBytes and CodeMemoryBytes bound what an expression or script
+	// may allocate; 0 is 64 MB and 256 MB.
+	ExpressionMemoryBytes, CodeMemoryBytes uint64
+	// JavaScript configures the engine.
+	JavaScript javascript.Config
+}
+
+// Evaluator evaluates expressions and runs scripts. It is safe for concurrent
+// use. The JavaScript engine is started by the first expression or script that
+// needs it.
+type Evaluator struct {
+	config Config
+
+	engine      *javascript.Runtime
+	expressions *javascript.Image
+	scripts     *javascript.Image
+}
+
+// New returns an evaluator with the default limits.
+func New() (*Evaluator, error) { return NewWithConfig(Config{}) }
+
+// NewWithConfig returns an evaluator.
+func NewWithConfig(config Config) (*Evaluator, error) {
+	if config.ExpressionTimeout <= 0 {
+		config.ExpressionTimeout = 2 * time.Second
+	}
+	if config.CodeTimeout <= 0 {
+		config.CodeTimeout = 10 * time.Second
+	}
+	if config.ExpressionMemoryBytes == 0 {
+		config.ExpressionMemoryBytes = 64 << 20
+	}
+	if config.CodeMemoryBytes == 0 {
+		config.CodeMemoryBytes = 256 << 20
+	}
+	e := &Evaluator{config: config, engine: javascript.New(config.JavaScript)}
+	shared := []javascript.Source{{Name: "jmespath.js", Code: jmespathSource}, {Name: "globals.js", Code: globalsSource}}
+	e.expressions = e.engine.NewImage(javascript.ImageConfig{
+		Sources: append(shared[:2:2], javascript.Source{Name: "extensions.js", Code: extensionsSource},
+			javascript.Source{Name: "expression.js", Code: expressionSource}),
+		Entry:       "__entry",
+		MemoryBytes: config.ExpressionMemoryBytes,
+	})
+	return e, nil
+}
+
+// Close frees the JavaScript engine. Nothing may be running.
+func (e *Evaluator) Close() error { return e.engine.Close() }

@@ -1,0 +1,124 @@
+// The entry of expression VMs: compiles expressions once, evaluates them for an
+// item, writes the result for Go.
+(() => {
+  'use strict';
+  const n8n = globalThis.__n8n;
+  const { ExpressionError, globals, install, setScope, setIndex, reword } = n8n;
+  const DateTime = globals.DateTime;
+  const compile = eval;
+  const global = globalThis;
+  const stringify = JSON.stringify;
+  const isEmpty = (v) =>
+    v === undefined || v === null || v === '' || (typeof v === 'object' && !(v instanceof Date) && !DateTime.isDateTime(v) && Object.keys(v).length === 0);
+
+  install(globals);
+  install({
+    $if: (condition, yes, no) => (condition ? yes : no),
+    $ifEmpty: (value, fallback) => (isEmpty(value) ? fallback : value),
+    $min: (...list) => Math.min(...list),
+    $max: (...list) => Math.max(...list),
+    $average: (...list) => list.reduce((sum, n) => sum + n, 0) / list.length,
+    numberList: (from, to) => Array.from({ length: Math.abs(to - from) + 1 }, (_, i) => (to >= from ? from + i : from - i)),
+    zip: (keys, values) => {
+      if (keys.length !== values.length) throw new n8n.ExpressionExtensionError('zip(): keys and values not of equal length');
+      return Object.fromEntries(keys.map((key, i) => [key, values[i]]));
+    },
+  });
+
+  const outOfMemory = (e) => e instanceof InternalError && e.message === 'out of memory';
+
+  // ---- Compiled programs: a list of literal texts and functions.
+  const programs = new Map();
+  const invalid = () => new ExpressionError('invalid syntax');
+  const compileCode = ({ text: code, free = [] }) => {
+    const unknown = free.filter((name) => !(name in global));
+    const declare = unknown.length ? `var ${unknown.join()}; ` : '';
+    try {
+      return compile(`(function () { ${declare}return (${code}\n) })`);
+    } catch (e) {
+      if (/\bawait\b/.test(code)) {
+        try {
+          compile(`(async function () { return (${code}\n) })`);
+          return () => undefined;
+        } catch {}
+      }
+      throw invalid();
+    }
+  };
+
+  const evaluate = (fn) => {
+    try {
+      return fn.call({});
+    } catch (e) {
+      if (e instanceof ExpressionError || outOfMemory(e)) throw e;
+      return undefined;
+    }
+  };
+
+  const encode = (value) => {
+    switch (typeof value) {
+      case 'undefined':
+      case 'function':
+      case 'symbol':
+        return 'u';
+      case 'bigint':
+        return 'j' + stringify(String(value));
+      case 'number':
+        if (Number.isFinite(value)) return 'j' + stringify(value);
+        return Number.isNaN(value) ? 'n' : value > 0 ? '+' : '-';
+    }
+    if (DateTime.isDateTime(value)) return 'j' + stringify(String(value));
+    const text = stringify(value, (_, v) => (typeof v === 'bigint' ? String(v) : v));
+    return text === undefined ? 'u' : 'j' + text;
+  };
+
+  const render = (value) => {
+    if (value === undefined || value === null || Number.isNaN(value)) return '';
+    try {
+      return String(value);
+    } catch {
+      return '';
+    }
+  };
+
+  const run = (program) => {
+    if (program.length === 1 && typeof program[0] === 'function') return encode(evaluate(program[0]));
+    let text = '';
+    for (const part of program) text += typeof part === 'string' ? part : render(evaluate(part));
+    return 'j' + stringify(text);
+  };
+
+  // entry(id, item, definition, scope): definition and scope are "" when this
+  // VM has them. Answers "?" when it does not know the program.
+  globalThis.__entry = (id, item, definition, scope) => {
+    try {
+      if (scope) setScope(JSON.parse(scope));
+      if (definition) {
+        programs.set(id, JSON.parse(definition).map((part) => (part.code ? compileCode(part) : part.text)));
+      }
+      const program = programs.get(id);
+      if (!program) return '?';
+      setIndex(Number(item));
+      return run(program);
+    } catch (e) {
+      if (e instanceof ExpressionError) {
+        return 'e' + stringify({ name: e.name, message: e.message, description: e.description, type: e.type });
+      }
+      if (outOfMemory(e)) throw e;
+      return 'u';
+    }
+  };
+
+  for (const [name, value] of [['__extend', n8n.extend], ['__extendOptional', n8n.extendOptional], ['__reword', reword]]) {
+    Object.defineProperty(globalThis, name, { value });
+  }
+  // What expressions of n8n do not have.
+  for (const name of [
+    'Promise', 'eval', 'Function', 'Reflect', 'Proxy', 'WeakRef', 'FinalizationRegistry', 'queueMicrotask', 'btoa', 'atob', 'escape',
+    'unescape', 'performance', 'globalThis', 'DOMException', 'AsyncFunction', 'luxon', '__n8n', 'navigator', 'gc',
+  ]) {
+    try {
+      delete globalThis[name];
+    } catch {}
+  }
+})();

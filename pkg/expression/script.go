@@ -1,0 +1,150 @@
+package expression
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"weak"
+
+	"github.com/reprise-engine/reprise/pkg/javascript"
+)
+
+// evaluateScript evaluates a program in a VM. The VM stays with the scope as
+// long as nobody else needs it, so that what was fetched and compiled is there
+// for the next expression; a program that may have changed something gives it
+// up.
+func (e *Evaluator) evaluateScript(ctx context.Context, s *Scope, item int, p *program) (Value, error) {
+	vm, reused, err := e.expressions.Acquire(ctx, weak.Make(s))
+	if err != nil {
+		return Value{}, err
+	}
+	defer e.expressions.Release(vm)
+	if p.mutates {
+		vm.Forget()
+	}
+	host := s.host()
+	id, index := strconv.FormatUint(p.id, 10), strconv.Itoa(item)
+	definition, scope := "", ""
+	if !reused {
+		definition, scope = p.definition(), string(s.describe())
+	}
+	reply, _, err := vm.Call(ctx, e.config.ExpressionTimeout, host, id, index, definition, scope)
+	if err == nil && reply == "?" {
+		reply, _, err = vm.Call(ctx, e.config.ExpressionTimeout, host, id, index, p.definition(), "")
+	}
+	if err != nil {
+		vm.Forget()
+		return Value{}, limitError(ctx, err)
+	}
+	return decodeReply(reply)
+}
+
+// limitError makes the failures of a node of what its own script did; other
+// errors are the engine's.
+func limitError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var timeout *javascript.TimeoutError
+	var memory *javascript.MemoryError
+	switch {
+	case errors.As(err, &timeout):
+		return &Error{Message: fmt.Sprintf("The expression took longer than %s", timeout.After), Type: "timeout"}
+	case errors.As(err, &memory):
+		return &Error{Message: fmt.Sprintf("The expression needs more than %d MB of memory", memory.LimitBytes>>20), Type: "memory"}
+	}
+	return fmt.Errorf("evaluate an expression: %w", err)
+}
+
+// definition is the program as VMs read it.
+func (p *program) definition() string {
+	type part struct {
+		Text string   `json:"text"`
+		Code bool     `json:"code,omitempty"`
+		Free []string `json:"free,omitempty"`
+	}
+	parts := make([]part, len(p.segments))
+	for i, s := range p.segments {
+		parts[i] = part{s.text, s.code, s.free}
+	}
+	raw, _ := json.Marshal(parts)
+	return string(raw)
+}
+
+// decodeReply reads what encode in expression.js wrote.
+func decodeReply(reply string) (Value, error) {
+	if reply == "" {
+		return Value{}, errors.New("evaluate an expression: the engine gave no answer")
+	}
+	switch reply[0] {
+	case 'j':
+		return Value{JSON: json.RawMessage(reply[1:])}, nil
+	case 'n':
+		return Value{JSON: null, Kind: "NaN"}, nil
+	case '+':
+		return Value{JSON: null, Kind: "Infinity"}, nil
+	case '-':
+		return Value{JSON: null, Kind: "-Infinity"}, nil
+	case 'e':
+		err := &Error{}
+		if json.Unmarshal([]byte(reply[1:]), err) == nil {
+			return Value{}, err
+		}
+	}
+	return undefined, nil
+}
+
+// description is the part of a scope that every VM is told.
+type description struct {
+	Workflow struct {
+		ID     string `json:"id"`
+		Name   string `json:"name"`
+		Active bool   `json:"active"`
+	} `json:"workflow"`
+	Execution struct {
+		ID        string `json:"id"`
+		Mode      string `json:"mode"`
+		RawMode   string `json:"rawMode"`
+		ResumeURL string `json:"resumeUrl"`
+	} `json:"execution"`
+	Node struct {
+		ID          string  `json:"id"`
+		Name        string  `json:"name"`
+		TypeVersion float64 `json:"typeVersion"`
+		WebhookID   string  `json:"webhookId,omitempty"`
+	} `json:"node"`
+	RunIndex int       `json:"runIndex"`
+	Previous *previous `json:"previous,omitempty"`
+	Zone     string    `json:"zone"`
+	Now      int64     `json:"now,omitempty"` // milliseconds
+}
+
+type previous struct {
+	Name        string `json:"name"`
+	OutputIndex int    `json:"outputIndex"`
+	RunIndex    int    `json:"runIndex"`
+}
+
+func (s *Scope) describe() json.RawMessage {
+	var d description
+	d.Workflow.ID, d.Workflow.Name, d.Workflow.Active = s.Workflow.ID, s.Workflow.Name, s.Workflow.Active
+	d.Execution.ID, d.Execution.Mode, d.Execution.RawMode = s.Execution.ID, s.executionMode(), s.Execution.Mode
+	d.Execution.ResumeURL = s.Execution.ResumeURL
+	if s.Node != nil {
+		d.Node.ID, d.Node.Name, d.Node.TypeVersion, d.Node.WebhookID = s.Node.ID, s.Node.Name, s.Node.TypeVersion, s.Node.WebhookID
+	}
+	d.RunIndex, d.Zone = s.RunIndex, s.Timezone
+	for _, source := range s.Sources {
+		if source != nil {
+			d.Previous = &previous{source.PreviousNode, source.PreviousNodeOutput, source.PreviousNodeRun}
+			break
+		}
+	}
+	if !s.Now.IsZero() {
+		d.Now = s.Now.UnixMilli()
+	}
+	raw, _ := json.Marshal(d)
+	return raw
+}
