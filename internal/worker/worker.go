@@ -49,9 +49,9 @@ type Transport interface {
 	AskRedelivery(ctx context.Context, q *queue.Redelivery) (queue.Reply, error)
 	// AskHolder asks all workers whether one of them holds a job.
 	AskHolder(ctx context.Context, job engine.JobID) (held bool, err error)
-	// ConnectedAt is when the present connection was made: a server that was killed
-	// forgets what it delivered before.
-	ConnectedAt() time.Time
+	// ConnectedAt is when the present connection was made, and whether there was
+	// one before: a server that was killed forgets what it delivered.
+	ConnectedAt() (at time.Time, again bool)
 	Healthy() error
 }
 
@@ -73,6 +73,10 @@ type Config struct {
 // lateAfter is how long after its commit a job may enter the stream without
 // raising the suspicion that it was published for the second time.
 const lateAfter = 3 * time.Second
+
+// gatherTime is how long after a server came back the workers may take to
+// connect again. Before that, silence of the worker that holds a job proves nothing.
+const gatherTime = 2 * time.Second
 
 // Worker is the service. Create it with New, run it with Start and Stop.
 type Worker struct {
@@ -252,14 +256,21 @@ func (w *Worker) letGo(h *heldJob) {
 // mustAsk reports whether a job may have been run or answered before.
 func (w *Worker) mustAsk(d Delivery) bool {
 	job := d.Job()
+	connected, _ := w.config.Transport.ConnectedAt()
 	return d.Deliveries() > 1 || job.Confirm || d.Published().Sub(time.UnixMilli(job.DispatchedAt)) > lateAfter ||
-		d.Published().Before(w.config.Transport.ConnectedAt())
+		d.Published().Before(connected)
 }
 
 // allowed finds out whether a job that may have been given to a worker before is
 // to be run: not while a worker holds it, and not when a coordinator says that it was
 // answered or cancelled.
 func (w *Worker) allowed(ctx context.Context, d Delivery, log *zap.Logger) bool {
+	if connected, again := w.config.Transport.ConnectedAt(); again && d.Published().Before(connected) {
+		if !sleep(ctx, time.Until(connected.Add(gatherTime))) {
+			_ = d.Nak(0)
+			return false
+		}
+	}
 	if held, err := w.config.Transport.AskHolder(ctx, d.Job().ID); err == nil && held {
 		log.Debug("job left to the worker that holds it")
 		_ = d.Nak(w.config.Lease) // in case that one is lost later

@@ -42,10 +42,11 @@ func (c *Conn) AskHolder(ctx context.Context, job engine.JobID) (held bool, err 
 	return false, fmt.Errorf("ask who holds job %s: %w", job, classify(err))
 }
 
-// ConnectedAt is when the present connection to the server was made. What the
-// server knew of deliveries before may be lost, when it was killed.
-func (c *Conn) ConnectedAt() time.Time {
+// ConnectedAt is when the present connection to the server was made, and
+// whether there was one before. What the server knew of deliveries before may be
+// lost, when it was killed.
+func (c *Conn) ConnectedAt() (at time.Time, again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.connectedAt
+	return c.connectedAt, c.stats.reconnects.Load() > 0
 }
