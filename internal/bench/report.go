@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+)
+
+// Report is what was measured. A nil field could not be known: what runs
+// elsewhere, or the floor when it was left out.
+type Report struct {
+	Scenario            string  `json:"scenario"`
+	Executions          int     `json:"executions"`
+	Concurrency         int     `json:"concurrency"`
+	Coordinators        int     `json:"coordinators"` // in this process
+	Workers             int     `json:"workers"`      // in this process
+	Seconds             float64 `json:"seconds"`
+	ExecutionsPerSecond float64 `json:"executions_per_second"`
+	// From submitting to the notice of the end, in milliseconds.
+	P50 float64 `json:"p50_ms"`
+	P95 float64 `json:"p95_ms"`
+	P99 float64 `json:"p99_ms"`
+	// CPU of this process (with the mock LLM, the submitting client and an embedded
+	// NATS server) and of Redis.
+	CPUSeconds         float64   `json:"cpu_seconds"`
+	CPUPerExecution    float64   `json:"cpu_ms_per_execution"`
+	ProcessCPU         float64   `json:"process_cpu_ms_per_execution"`
+	RedisCPU           *float64  `json:"redis_cpu_ms_per_execution"`
+	RedisRoundTrips    *float64  `json:"redis_round_trips_per_execution"`
+	RedisCommits       *float64  `json:"redis_commits_per_execution"`
+	RedisBytes         *float64  `json:"redis_bytes_per_execution"`
+	NATSMessages       *float64  `json:"nats_messages_per_execution"`
+	NATSBytes          *float64  `json:"nats_bytes_per_execution"`
+	Jobs               *float64  `json:"jobs_per_execution"`
+	FloorPerSecond     *float64  `json:"floor_executions_per_second"`
+	FloorRatio         *float64  `json:"floor_ratio"`
+	FloorCPU           *float64  `json:"floor_cpu_ms_per_execution"`
+	FloorNATSMessages  *float64  `json:"floor_nats_messages_per_execution"`
+	CPURatio           *float64  `json:"cpu_ratio"`
+	Redis              string    `json:"redis"` // "redis-server", "miniredis" or "given"
+	GoVersion          string    `json:"go_version"`
+	CPUs               int       `json:"cpus"`
+	FloorRunsPerSecond []float64 `json:"floor_runs_per_second,omitempty"`
+}
+
+// percentile returns the p-th part of sorted latencies in milliseconds, by the
+// nearest rank.
+func percentile(sorted []time.Duration, p float64) float64 {
+	rank := int(math.Ceil(p*float64(len(sorted)))) - 1
+	return round(float64(sorted[max(0, rank)])/float64(time.Millisecond), 3)
+}
+
+func round(v float64, digits int) float64 {
+	scale := math.Pow10(digits)
+	return math.Round(v*scale) / scale
+}
+
+func known(v float64, digits int) *float64 {
+	v = round(v, digits)
+	return &v
+}
+
+func (r *Report) setLatencies(latencies []time.Duration) {
+	slices.Sort(latencies)
+	r.P50, r.P95, r.P99 = percentile(latencies, 0.50), percentile(latencies, 0.95), percentile(latencies, 0.99)
+}
+
+// Print writes the report for people.
+func (r *Report) Print(out io.Writer) {
+	where := fmt.Sprintf("%d coordinator(s) and %d worker(s) in this process", r.Coordinators, r.Workers)
+	if r.Coordinators == 0 {
+		where = "coordinators and workers elsewhere"
+	}
+	fmt.Fprintf(out, "scenario %s: %d executions in %.2f s, %d in flight, %s\n\n", r.Scenario, r.Executions, r.Seconds, r.Concurrency, where)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(out, "  %-14s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("executions/s", "%.0f", r.ExecutionsPerSecond)
+	line("latency", "p50 %.1f ms, p95 %.1f ms, p99 %.1f ms", r.P50, r.P95, r.P99)
+	cpu := fmt.Sprintf("%.2f ms an execution: this process %.2f", r.CPUPerExecution, r.ProcessCPU)
+	if r.RedisCPU != nil {
+		cpu += fmt.Sprintf(", redis %.2f", *r.RedisCPU)
+	}
+	line("CPU", "%s", cpu)
+	if r.RedisCommits != nil {
+		line("redis", "%.2f commits, %.2f round trips, %.1f KB an execution (%s)", *r.RedisCommits, *r.RedisRoundTrips, *r.RedisBytes/1024, r.Redis)
+	}
+	if r.NATSMessages != nil {
+		line("nats", "%.1f jobs, %.1f client messages, %.1f KB an execution", *r.Jobs, *r.NATSMessages, *r.NATSBytes/1024)
+	}
+	if r.FloorPerSecond != nil {
+		line("floor", "%.0f executions/s, %.2f ms CPU, %.1f client messages: the same traffic without an engine", *r.FloorPerSecond, *r.FloorCPU, *r.FloorNATSMessages)
+		line("floor ratio", "%.2f of its rate, %.1f times its CPU", *r.FloorRatio, *r.CPURatio)
+	}
+	fmt.Fprintf(out, "\n  %s, %d CPUs. Compare ratios, not rates: other load on the machine changes both alike.\n", r.GoVersion, r.CPUs)
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/reprise-engine/reprise/internal/service"
+	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/state"
+)
+
+// finding is one thing that the doctor looked at.
+type finding struct {
+	Check  string `json:"check"`
+	OK     bool   `json:"ok"`
+	Found  string `json:"found"`
+	Advice string `json:"advice,omitempty"` // what to do when it is not OK
+}
+
+const (
+	maxClockSkew  = time.Second
+	slowRoundTrip = 20 * time.Millisecond
+)
+
+func doctorCommand() *cobra.Command {
+	var s servers
+	var asOutput string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check that Redis and NATS are set up so that nothing can be lost; say what to do.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o := output(asOutput)
+			if err := o.set(outputText, outputJSON); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), 15*time.Second)
+			defer cancel()
+			redis, redisErr := examineRedis(ctx, s.redis)
+			nats, natsErr := examineNATS(ctx, s.nats)
+			findings := append(redis, nats...)
+			if o == outputJSON {
+				if err := printJSON(cmd.OutOrStdout(), findings); err != nil {
+					return err
+				}
+			} else {
+				printFindings(cmd.OutOrStdout(), styleFor(cmd.OutOrStdout()), findings)
+			}
+			if redisErr != nil || natsErr != nil {
+				return &exitError{code: service.ExitUnavailable}
+			}
+			for _, f := range findings {
+				if !f.OK {
+					return &exitError{code: service.ExitFailed}
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&asOutput, "output", string(outputText), "text or json")
+	s.natsFlag(cmd, defaultNATS, "NATS server")
+	s.redisFlag(cmd, "Redis server (default redis://127.0.0.1:6379)")
+	return cmd
+}
+
+func printFindings(out io.Writer, s style, findings []finding) {
+	for _, f := range findings {
+		mark := s.green("✓")
+		if !f.OK {
+			mark = s.red("✗")
+		}
+		fmt.Fprintf(out, "%s %-22s %s\n", mark, f.Check, f.Found)
+		if !f.OK && f.Advice != "" {
+			fmt.Fprintf(out, "    %s\n", s.yellow(f.Advice))
+		}
+	}
+}
+
+func examineRedis(ctx context.Context, url string) ([]finding, error) {
+	if url == "" {
+		url = "redis://127.0.0.1:6379"
+	}
+	store, err := state.Open(ctx, state.Config{URL: url, Log: zap.NewNop()})
+	if err != nil {
+		return []finding{{Check: "Redis", Found: err.Error(), Advice: "start Redis, or set --redis or REPRISE_REDIS_URL"}}, err
+	}
+	defer func() { _ = store.Close() }()
+	info, err := store.Inspect(ctx)
+	if err != nil {
+		return []finding{{Check: "Redis", Found: err.Error()}}, err
+	}
+	kind := "one server"
+	if info.Cluster {
+		kind = fmt.Sprintf("a cluster of %d masters", info.Nodes)
+	}
+	persistence := "append-only file off"
+	if info.AppendOnly {
+		persistence = "append-only file on"
+	}
+	policy := "noeviction"
+	if info.MaxmemoryPolicy != "" {
+		policy = info.MaxmemoryPolicy
+	}
+	memory := fmt.Sprintf("%d MB used, no limit", info.UsedMemory>>20)
+	full := false
+	if info.Maxmemory > 0 {
+		memory = fmt.Sprintf("%d of %d MB used", info.UsedMemory>>20, info.Maxmemory>>20)
+		full = info.UsedMemory > info.Maxmemory/10*9
+	}
+	return []finding{
+		{Check: "Redis", OK: true, Found: fmt.Sprintf("version %s, %s", info.Version, kind)},
+		{
+			Check: "Redis persistence", OK: info.AppendOnly, Found: persistence,
+			Advice: "a restart of Redis loses all executions: set \"appendonly yes\" (redis-cli config set appendonly yes)",
+		},
+		{
+			Check: "Redis eviction", OK: policy == "noeviction", Found: policy,
+			Advice: "a full Redis would throw away running executions: set \"maxmemory-policy noeviction\"",
+		},
+		{Check: "Redis memory", OK: !full, Found: memory, Advice: "new work is refused when it is full: raise maxmemory or shorten REPRISE_RETENTION"},
+		{
+			Check: "Redis clock", OK: info.ClockSkew.Abs() < maxClockSkew, Found: fmt.Sprintf("%s ahead of this machine", info.ClockSkew.Round(time.Millisecond)),
+			Advice: "keep the machines' clocks in step (chrony, systemd-timesyncd)",
+		},
+		{
+			Check: "Redis round trip", OK: info.RoundTrip < slowRoundTrip, Found: info.RoundTrip.Round(10 * time.Microsecond).String(),
+			Advice: "every step of an execution waits for a round trip: move coordinators closer to Redis",
+		},
+	}, nil
+}
+
+func examineNATS(ctx context.Context, url string) ([]finding, error) {
+	conn, err := queue.Connect(ctx, queue.Config{URL: url, Name: "reprise-doctor", Log: zap.NewNop()})
+	if err != nil {
+		return []finding{{Check: "NATS", Found: err.Error(), Advice: "start nats-server with -js, or set --nats or REPRISE_NATS_URL"}}, err
+	}
+	defer conn.Close()
+	info, err := conn.Inspect(ctx)
+	if err != nil {
+		return []finding{{Check: "NATS", Found: err.Error()}}, err
+	}
+	findings := []finding{
+		{Check: "NATS", OK: true, Found: fmt.Sprintf("version %s", info.Version)},
+		{Check: "NATS JetStream", OK: true, Found: "on"},
+		{
+			Check: "NATS payload", OK: info.MaxPayloadBytes >= 1<<20, Found: fmt.Sprintf("max_payload %d KB", info.MaxPayloadBytes>>10),
+			Advice: "larger payloads go through the object store at twice the cost: raise max_payload (deploy/nats.conf has 8 MB)",
+		},
+		{
+			Check: "NATS round trip", OK: info.RoundTrip < slowRoundTrip, Found: info.RoundTrip.Round(10 * time.Microsecond).String(),
+			Advice: "move coordinators and workers closer to NATS",
+		},
+	}
+	stream := "not created yet: the first coordinator does it"
+	if info.JobsStream {
+		stream = fmt.Sprintf("%d jobs queued or running", info.Jobs)
+	}
+	findings = append(findings, finding{Check: "job stream", OK: true, Found: stream})
+	answers, err := conn.Coordinators(ctx)
+	if err != nil {
+		return findings, err
+	}
+	return append(findings, finding{
+		Check: "coordinators", OK: answers > 0, Found: fmt.Sprintf("%d running", answers),
+		Advice: "start one: coordinator --nats-url … --redis-url …",
+	}), nil
+}
