@@ -107,6 +107,12 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		closeAll()
 		return nil, err
 	}
+	// The subscriptions have reached the server before anyone is told that we run.
+	if err := conn.Flush(ctx); err != nil {
+		c.Stop(ctx)
+		closeAll()
+		return nil, err
+	}
 	p := &Process{Healthy: c.Healthy, Queue: conn, Store: store}
 	stopHealth, err := serveHealth(s.MetricsAddr, p.Healthy, log)
 	if err != nil {
