@@ -144,6 +144,45 @@ func TestIdleLookForTimers(t *testing.T) {
 	require.Equal(t, uint64(1), s.Stats().RoundTrips-before.RoundTrips)
 }
 
+// A waiting execution takes little more memory than its data, so that a million
+// of them fit into a few GB, with the server settings that the package comment names.
+func TestWaitingExecutionIsSmall(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, "--hash-max-listpack-value", "1024", "--hash-max-listpack-entries", "64")
+	raw := client(t, srv.Addr())
+	s := open(t, srv.URL(), func(c *state.Config) { c.Prefix = "reprise" })
+	const n, batchSize = 4000, 100
+	data := 0
+	change := func(table engine.Table, field string, size int) engine.Change {
+		data += len(field) + size
+		return engine.Change{Table: table, Field: field, Value: []byte(strings.Repeat("v", size))}
+	}
+	// The server allocates its own tables, and the shards' sets, with the first ones.
+	empty := int64(0)
+	for i := 0; i < 2*n; i += batchSize {
+		if i == n {
+			empty, data = infoNumber(t, raw, "memory", "used_memory"), 0
+		}
+		var first, second []state.Commit
+		for j := range batchSize {
+			id := engine.ExecutionID(fmt.Sprintf("01234567-89ab-cdef-0123-%012d", i+j))
+			c := state.Commit{Execution: id, Status: engine.StatusRunning, At: 1_700_000_000_000, WorkflowID: "w1", WorkflowName: "Orders"}
+			c.Changes = []engine.Change{change(engine.TableMeta, "identity", 240), change(engine.TableMeta, "progress", 150)}
+			w := state.Commit{Execution: id, Version: 1, Status: engine.StatusWaiting, At: 1_700_000_000_000, NextSweep: 1_700_000_000_000}
+			w.Changes = []engine.Change{
+				change(engine.TableRun, "0:Trigger", 240), change(engine.TableStack, "1", 150), change(engine.TableOpen, "job:1", 240),
+			}
+			w.Timers = []engine.TimerChange{{ID: "wait:Approval", At: 1_700_000_000_000 + int64(i)}}
+			first, second = append(first, c), append(second, w)
+		}
+		commit(t, s, first...)
+		commit(t, s, second...)
+	}
+	each := (infoNumber(t, raw, "memory", "used_memory") - empty) / n
+	t.Logf("%d bytes each, of which %d are its fields", each, data/n)
+	require.Less(t, each, int64(data/n)*3/2+1024)
+}
+
 func benchmarkCommit(b *testing.B, batchSize int) {
 	s := open(b, redistest.Start(b, "--appendonly", "yes").URL())
 	record := []byte(strings.Repeat("r", 2048))

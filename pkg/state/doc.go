@@ -46,6 +46,10 @@
 // at a first write that may need memory, and these scripts begin with a removal.
 // So what is running can be cancelled, and memory comes back with the expiry.
 //
+// A waiting execution of 1 KB takes 2.2 KB of the server's memory with
+// hash-max-listpack-value 1024 and hash-max-listpack-entries 64, and 3 KB with the
+// defaults of Redis (measured, version 7.0).
+//
 // # Faults
 //
 // A Store survives its Redis: every call fails within seconds while Redis is

@@ -41,7 +41,7 @@ var unavailable = []string{
 }
 
 // refused are the error codes of wrong or insufficient credentials.
-var refused = []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid password", "ERR Client sent AUTH"}
+var refused = []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid password", "ERR Client sent AUTH", "ERR The user executing the script"}
 
 // wrap gives err its kind and says what was attempted. Messages of the client
 // library hold addresses but no passwords.

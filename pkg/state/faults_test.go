@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -132,6 +134,71 @@ func TestLostReplyOfOtherWrites(t *testing.T) {
 	due, err = s.ClaimTimers(t.Context(), 500, 900, 10)
 	require.NoError(t, err)
 	require.Len(t, due, 1, "but not lost")
+}
+
+// Many writers over a connection that loses replies all the time: every change
+// is applied once. Each writer does as a coordinator does: it repeats what is
+// unclear with the same token, and after a conflict looks whether its change is
+// there already, as the engine does with events.
+func TestChangesApplyOnceThoughRepliesAreLost(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, redistest.Shared(t).Addr())
+	s := open(t, proxy.URL())
+	first := create("a")
+	first.Changes = append(first.Changes, engine.Change{Table: engine.TableMeta, Field: "sum", Value: []byte("0")})
+	commit(t, s, first)
+	const writers, each = 4, 40
+	ctx := t.Context()
+	add := func(name string) error {
+		var c *state.Commit
+		for {
+			if c == nil {
+				stored, err := s.Load(ctx, []engine.ExecutionID{"a"})
+				if errors.Is(err, state.ErrUnavailable) {
+					continue
+				}
+				if err != nil {
+					return err
+				}
+				if _, done := stored[0].Tables[engine.TableRun][name]; done {
+					return nil
+				}
+				sum, _ := strconv.Atoi(string(stored[0].Tables[engine.TableMeta]["sum"]))
+				c = &state.Commit{Execution: "a", Version: stored[0].Version, Token: fmt.Sprintf("%s@%d", name, stored[0].Version),
+					Status: engine.StatusRunning, At: 1, Changes: []engine.Change{
+						{Table: engine.TableMeta, Field: "sum", Value: []byte(strconv.Itoa(sum + 1))},
+						{Table: engine.TableRun, Field: name, Value: []byte("done")},
+					}}
+			}
+			switch err := s.Commit(ctx, []state.Commit{*c})[0]; {
+			case err == nil:
+				return nil
+			case errors.Is(err, state.ErrConflict):
+				c = nil
+			case !errors.Is(err, state.ErrUnavailable):
+				return err
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for n := range each {
+				proxy.LoseReplies(1+n%3, "evalsha")
+				if err := add(fmt.Sprintf("%d-%d", w, n)); err != nil {
+					t.Errorf("writer %d: %v", w, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	proxy.LoseReplies(0, "evalsha")
+	stored, err := s.Load(ctx, []engine.ExecutionID{"a"})
+	require.NoError(t, err)
+	require.Equal(t, strconv.Itoa(writers*each), string(stored[0].Tables[engine.TableMeta]["sum"]))
+	require.Equal(t, uint64(1+writers*each), stored[0].Version)
+	require.NotZero(t, s.Stats().Replays)
 }
 
 // Scripts that the server forgot are loaded again within the call.
