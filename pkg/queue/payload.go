@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
 )
 
 // encode is json.Marshal without escaping <, > and &, which would blow up web
@@ -157,9 +158,14 @@ func (c *Conn) DeleteBlob(ctx context.Context, digest string) error {
 
 // deleteBlob removes a payload that was used, without waiting.
 func (c *Conn) deleteBlob(digest string) {
-	if digest != "" {
-		c.inBackground(func(ctx context.Context) { _ = c.DeleteBlob(ctx, digest) })
+	if digest == "" {
+		return
 	}
+	c.inBackground(func(ctx context.Context) {
+		if err := c.DeleteBlob(ctx, digest); err != nil {
+			c.log.Debug("payload was not deleted, it expires later", zap.Error(err))
+		}
+	})
 }
 
 func validDigest(digest string) bool {

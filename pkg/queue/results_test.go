@@ -93,13 +93,15 @@ func TestAckOfSomethingElseIsRefused(t *testing.T) {
 func TestLargePayloadsBothWays(t *testing.T) {
 	coordinator, worker := start(t)
 	require.EqualValues(t, 1<<20, worker.nc.MaxPayload(), "a server of default settings")
-	text := strings.Repeat("<p>3 MB & more</p> ", 3<<20/19)
+	text := strings.Repeat("(p)3 MB or more(p) ", 3<<20/19)
 	quoted, err := json.Marshal(text)
 	require.NoError(t, err)
 
 	stop, err := coordinator.ServeResults("c1", func(r *Result, size int, reply func(Reply)) {
 		require.Greater(t, size, 3<<20-100)
-		require.JSONEq(t, `{"text":`+string(quoted)+`}`, string(r.Result.Outputs[0][0].JSON))
+		if want := `{"text":` + string(quoted) + `}`; string(r.Result.Outputs[0][0].JSON) != want {
+			t.Errorf("the result was changed on its way")
+		}
 		require.NoError(t, coordinator.Ack(r.Ack))
 		reply(Reply{Verdict: VerdictOK})
 	})
@@ -108,23 +110,29 @@ func TestLargePayloadsBothWays(t *testing.T) {
 
 	big := job(1)
 	big.ToolArguments = json.RawMessage(`{"text":` + string(quoted) + `}`)
-	publish(t, coordinator, big, job(2))
+	publish(t, coordinator, big)
 	require.Equal(t, []error{ErrQueued}, coordinator.PublishJobs(t.Context(), []*Job{big}))
 
-	j := jobs(t, worker, WorkerConfig{Slots: 2})
-	for range 2 {
-		d := next(t, j)
-		if d.Job().ID == big.ID {
-			require.JSONEq(t, string(big.ToolArguments), string(d.Job().ToolArguments))
-		}
-		reply, err := worker.SendResult(t.Context(), "c1", result(d, text))
-		require.NoError(t, err)
-		require.Equal(t, VerdictOK, reply.Verdict)
-		d.Done()
+	d := next(t, jobs(t, worker, WorkerConfig{Slots: 2}))
+	if string(d.Job().ToolArguments) != string(big.ToolArguments) {
+		t.Errorf("the job was changed on its way")
 	}
+	confirm(t, worker, result(d, text))
 	require.Eventually(t, func() bool { return queued(t, coordinator) == 0 }, patience, time.Millisecond)
 	require.Eventually(t, func() bool { return storedBlobs(t, coordinator) == 0 }, patience, 5*time.Millisecond,
 		"payloads are deleted with what they belonged to")
+}
+
+// confirm sends a result until it is confirmed, as a worker does. On a slow
+// machine the first request may be given up although it is handled, and then
+// its payload is gone for the second.
+func confirm(t *testing.T, worker *Conn, r *Result) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		reply, err := worker.SendResult(t.Context(), "c1", r)
+		require.NoError(t, err)
+		return reply.Verdict == VerdictOK
+	}, 2*patience, 10*time.Millisecond)
 }
 
 // storedBlobs counts the payloads whose data is in the object store.
