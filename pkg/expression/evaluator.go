@@ -19,6 +19,12 @@ var extensionsSource string
 //go:embed expression.js
 var expressionSource string
 
+//go:embed web.js
+var webSource string
+
+//go:embed code.js
+var codeSource string
+
 // Config of an Evaluator. The zero value is usable.
 type Config struct {
 	// ExpressionTimeout ends an expression; 0 is two seconds.
@@ -67,6 +73,12 @@ func NewWithConfig(config Config) (*Evaluator, error) {
 			javascript.Source{Name: "expression.js", Code: expressionSource}),
 		Entry:       "__entry",
 		MemoryBytes: config.ExpressionMemoryBytes,
+	})
+	e.scripts = e.engine.NewImage(javascript.ImageConfig{
+		Sources: append(shared[:2:2], javascript.Source{Name: "web.js", Code: webSource},
+			javascript.Source{Name: "code.js", Code: codeSource}),
+		Entry:       "__entry",
+		MemoryBytes: config.CodeMemoryBytes,
 	})
 	return e, nil
 }

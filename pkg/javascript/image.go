@@ -210,7 +210,7 @@ func (vm *VM) boot(config ImageConfig) error {
 	host := vm.fns.newHostFunction.call(vm, uint64(name.at), uint64(name.size), 2)
 	vm.fns.setProp.call(vm, global, uint64(name.at), host)
 	name.free(vm)
-	sources := append([]Source{{"luxon.js", luxonSource}, {"standard.js", standardSource}, {"intl.js", intlSource}}, config.Sources...)
+	sources := append([]Source{{"luxon.js", "globalThis.luxon = (() => {" + luxonSource + "\nreturn luxon })()"}, {"standard.js", standardSource}, {"intl.js", intlSource}}, config.Sources...)
 	for _, source := range sources {
 		if err := vm.eval(source); err != nil {
 			return err

@@ -1,13 +1,7 @@
 package javascript
 
 import (
-	"crypto/md5"  //nolint:gosec // offered to scripts, not used for security
-	"crypto/sha1" //nolint:gosec // as above
-	"crypto/sha256"
-	"crypto/sha3"
-	"crypto/sha512"
 	_ "embed" // the standard library
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -38,7 +32,10 @@ var standardCalls = map[string]func(arg string) (reply string, ok bool){
 		_, err := location(arg)
 		return arg, err == nil
 	},
-	"hash": digest,
+	"hash":   digest,
+	"digest": digestBytes,
+	"hmac":   hmacBytes,
+	"url":    parseURL,
 }
 
 var locations sync.Map // name to *time.Location
@@ -78,37 +75,4 @@ func zoneOffset(arg string) (string, bool) {
 		summer = "1"
 	}
 	return strconv.Itoa(offset) + " " + abbreviation + " " + summer, true
-}
-
-// digest takes "<algorithm>:<text>" and answers hexadecimal digits.
-func digest(arg string) (string, bool) {
-	algorithm, text, _ := strings.Cut(arg, ":")
-	data := []byte(text)
-	var sum []byte
-	switch algorithm {
-	case "md5":
-		s := md5.Sum(data) //nolint:gosec // see imports
-		sum = s[:]
-	case "sha1":
-		s := sha1.Sum(data) //nolint:gosec // see imports
-		sum = s[:]
-	case "sha224":
-		s := sha256.Sum224(data)
-		sum = s[:]
-	case "sha256":
-		s := sha256.Sum256(data)
-		sum = s[:]
-	case "sha384":
-		s := sha512.Sum384(data)
-		sum = s[:]
-	case "sha512":
-		s := sha512.Sum512(data)
-		sum = s[:]
-	case "sha3":
-		s := sha3.Sum512(data)
-		sum = s[:]
-	default:
-		return "", false
-	}
-	return hex.EncodeToString(sum), true
 }

@@ -4,7 +4,7 @@
   'use strict';
   const host = globalThis.__host;
   const { luxon, atob } = globalThis;
-  globalThis.luxon = undefined;
+  delete globalThis.luxon;
 
   // call asks Go. It throws an Error with the text of Go's error.
   const call = (op, arg) => {
@@ -137,17 +137,48 @@
   // ---- Messages in the words of V8, which scripts and people know.
   const words = [
     [/^cannot (read|set) property '(.*)' of (null|undefined)$/, (_, verb, key, of) => `Cannot ${verb} properties of ${of} (${verb === 'set' ? 'setting' : 'reading'} '${key}')`],
-    [/^'?(\S+?)'? is not defined$/, (_, name) => `${name} is not defined`],
+    [/^'(\S+)' is not defined$/, (_, name) => `${name} is not defined`],
+    [/^(\S+) is not initialized$/, (_, name) => `Cannot access '${name}' before initialization`],
+    [/^'.*' is read-only$/, () => 'Assignment to constant variable.'],
     [/^value is not iterable$/, () => 'object is not iterable'],
+    [/^circular reference$/, () => 'Converting circular structure to JSON'],
+    [/^Date value is NaN$/, () => 'Invalid time value'],
+    [/^invalid array length$/, () => 'Invalid array length'],
+    [/^invalid number of digits$/, () => 'toFixed() digits argument must be between 0 and 100'],
+    [/^empty array$/, () => 'Reduce of empty array with no initial value'],
   ];
+  // Where the topmost function of a script stood; the engine calls evaluated
+  // code <input>.
+  const position = (error) => {
+    const m = /\(<input>:(\d+):(\d+)\)/.exec(String(error.stack ?? ''));
+    return m ? { line: Number(m[1]), column: Number(m[2]) } : undefined;
+  };
+  let source = [];
+  const setSource = (text) => {
+    source = text.split('\n');
+  };
+  // calleeAt is the text of the call at a place, as far as it is a path.
+  const calleeAt = ({ line, column }) => {
+    const text = source[line - 1];
+    if (text === undefined) return undefined;
+    const left = /[\w$.?\]['"]*$/.exec(text.slice(0, column))[0];
+    const right = /^[\w$.?]*/.exec(text.slice(column))[0];
+    const name = (left + right).replace(/^[.?]+/, '').replace(/'/g, '"');
+    return name && /^\s*\(/.test(text.slice(column + right.length)) ? name : undefined;
+  };
   const reword = (error) => {
     if (!(error instanceof Error) || typeof error.message !== 'string') return error;
-    for (const [pattern, text] of words) {
-      if (pattern.test(error.message)) {
-        define(error, 'message', error.message.replace(pattern, text));
-        break;
-      }
+    const { message } = error;
+    let better;
+    if (message === 'not a function') {
+      const at = /^\s*at \S+ \(native\)/.test(error.stack) ? undefined : position(error);
+      const name = at && calleeAt(at);
+      if (name) better = `${name} is not a function`;
+    } else {
+      const found = words.find(([pattern]) => pattern.test(message));
+      if (found) better = message.replace(...found);
     }
+    if (better !== undefined) define(error, 'message', better);
     return error;
   };
 
@@ -208,7 +239,7 @@
   };
 
   globalThis.__standard = {
-    call, define, luxon, zoneAt, zoneExists, reword, console, logs, timerGlobals, timerWait, runTimers, named,
+    call, define, luxon, zoneAt, zoneExists, reword, position, setSource, console, logs, timerGlobals, timerWait, runTimers, named,
     seedBytes: (n) => atob(call('random', n)),
   };
 })();
