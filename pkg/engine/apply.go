@@ -68,6 +68,15 @@ func (t *tx) handle(ev Event) (bool, error) {
 			t.finished(job, ev.Result)
 		}
 		return ok, nil
+	case GivenAgain:
+		t.at = ev.At
+		job, ok := t.inFlight(ev.Job)
+		if ok {
+			again := *job
+			again.GivenAgain++
+			t.putJob(&again)
+		}
+		return ok, nil
 	case WorkerLost:
 		t.at = ev.At
 		job, ok := t.inFlight(ev.Job)

@@ -19,4 +19,57 @@
 //
 // Everything is idempotent by identity: an event for a job or timer that is
 // not open gives a Step with Ignored set and no effects.
+//
+// # A run of a node
+//
+// Entries of the stack become runs. One event takes off the stack all that may
+// run (tx.advance), so between two events a run is in one of these places:
+//
+//	         pop                  result                children on the stack
+//	entry ---------> job in flight -----------> record ------------------------>
+//	  ^               |    ^   | request
+//	  |         fails |    |   v
+//	  |               v    | resume entry, with the tools' entries above it
+//	  |    job with RetryAt|   |
+//	  |    (its timer)-----+---+ all answers are there
+//	  |
+//	  +-- a failure that stops puts the entry back
+//
+// Triggers, disabled and pinned nodes, and nodes without input are settled on
+// the spot and never become jobs.
+//
+// # A request
+//
+// The requester's result is a Request: it is validated whole, then a record is
+// reserved for each action (status running, arguments as inputOverride), the
+// round is stored, and the stack becomes [A1 A2 … An requester(resume) …]. The
+// tools are dispatched together, or one by one when the workflow's
+// toolExecution is "sequential". The requester is dispatched again, as the
+// next slice of the same run, when no record of its round is running. It is
+// not announced again and gets one record.
+//
+// # What is stored, and when
+//
+// A record is written when it is reserved, begun and closed; a round once; the
+// requester's entry once a round, with a Progress of constant size. Nothing
+// that was written is written again because the execution grew.
+//
+// # Failures
+//
+// A node's failure is data (NodeError). It is retried as the node says, then
+// goes where its onError sends it: into the answer for a tool, on with the
+// input, to the error output, or it ends the execution. In the last case
+// nothing new begins, jobs in flight are awaited and recorded, and then the
+// execution has the status error. Cancel and the execution's time limit do not
+// wait.
+//
+// # Files
+//
+//	apply.go     events in              request.go   rounds of tool calls
+//	dispatch.go  entries become jobs    lineage.go   inputs and pairedItem
+//	finish.go    results become records retry.go     further attempts
+//	schedule.go  records feed nodes     errors.go    onError
+//	join.go      nodes that wait        change.go    changes and their undo
+//	codec.go     the stored form        check.go     invariants
+//	export.go    n8n's run data         live.go, trace.go   notices
 package engine

@@ -64,6 +64,8 @@ type OpenJob struct {
 	Progress
 	// RetryAt is when the next attempt is to be dispatched; 0 when in flight.
 	RetryAt int64 `json:"retryAt,omitempty"`
+	// GivenAgain counts how often the job was given to another worker.
+	GivenAgain int `json:"givenAgain,omitempty"`
 	// SubRuns and Logs of earlier attempts of this slice.
 	SubRuns []SubRunRef `json:"subRuns,omitempty"`
 	Logs    []string    `json:"logs,omitempty"`

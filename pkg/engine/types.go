@@ -308,6 +308,13 @@ type CancelRequested struct {
 	Reason string // for the record, may be empty
 }
 
+// GivenAgain says that a job is given to a worker once more, because the one
+// that had it vanished. It is counted, so that a job which kills its workers ends.
+type GivenAgain struct {
+	At  int64
+	Job JobID
+}
+
 // WorkerLost says that a job was given up: its worker vanished and the node
 // may not be repeated, or was repeated too often.
 type WorkerLost struct {
@@ -320,6 +327,7 @@ func (Started) isEvent()         {}
 func (NodeFinished) isEvent()    {}
 func (TimerFired) isEvent()      {}
 func (CancelRequested) isEvent() {}
+func (GivenAgain) isEvent()      {}
 func (WorkerLost) isEvent()      {}
 
 // Step is the effect of one event. The caller commits Changes and Timers
