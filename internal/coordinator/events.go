@@ -68,14 +68,17 @@ func (c *Coordinator) onRedelivery(q *queue.Redelivery, reply func(queue.Reply))
 			switch {
 			case job == nil || job.RetryAt != 0:
 				verdict.Verdict = queue.VerdictDrop
-			case q.Deliveries > c.config.DeliveryLimit:
+			case q.Deliveries > 1 && job.GivenAgain+1 >= c.config.DeliveryLimit:
 				verdict.Verdict = queue.VerdictDrop
-				message := fmt.Sprintf("the job was given to a worker %d times and none answered", q.Deliveries-1)
+				message := fmt.Sprintf("the job was given to %d workers one after the other and none answered", job.GivenAgain+1)
 				lost = &queue.DeadLetter{
 					Execution: x.id, Node: job.Entry.Node, RunIndex: job.Entry.Run,
-					Job: q.Job, Deliveries: q.Deliveries - 1, Error: message, At: c.now(),
+					Job: q.Job, Attempts: job.Attempt, Deliveries: job.GivenAgain + 1, Error: message, At: c.now(),
 				}
 				return x.apply(c, engine.WorkerLost{At: c.now(), Job: q.Job, Message: message})
+			case q.Deliveries > 1:
+				verdict.Verdict = queue.VerdictRun
+				return x.apply(c, engine.GivenAgain{At: c.now(), Job: q.Job})
 			default:
 				verdict.Verdict = queue.VerdictRun
 			}
