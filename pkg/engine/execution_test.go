@@ -46,7 +46,7 @@ func newExecutionInMode(w *workflow.Workflow, mode string) *execution {
 // the whole run so far.
 func (x *execution) apply(ev engine.Event) (engine.Step, error) {
 	x.events++
-	if x.events > 60 && x.events%16 != 0 {
+	if x.events > 25 && x.events%11 != 0 {
 		step, err := x.machine.Apply(x.state, ev)
 		x.stored.Add(step.Changes)
 		return step, err
