@@ -36,6 +36,7 @@ var standardCalls = map[string]func(arg string) (reply string, ok bool){
 	"digest": digestBytes,
 	"hmac":   hmacBytes,
 	"url":    parseURL,
+	"locale": localeData,
 }
 
 var locations sync.Map // name to *time.Location
