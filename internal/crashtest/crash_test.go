@@ -1,6 +1,7 @@
 package crashtest
 
 import (
+	"encoding/json"
 	"fmt"
 	"syscall"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
 )
 
@@ -161,6 +163,8 @@ func TestWorkerPausedBeyondItsLease(t *testing.T) {
 	case <-time.After(within):
 		t.Fatal("the tool was not called")
 	}
+	c.awaitToolDone(ids[0], "Alpha")
+	c.awaitToolDone(ids[0], "Beta")
 	require.NoError(t, c.workers[0].cmd.Process.Signal(syscall.SIGSTOP))
 	open()
 	c.workers[1].start("")
@@ -190,5 +194,53 @@ func TestWorkerDrains(t *testing.T) {
 	}
 	c.await(ids)
 	c.ledger.check(t, ids, tools, never)
+	c.nothingLeft()
+}
+
+// A tool that kills its worker each time is given up after the delivery limit:
+// a dead letter, an error as the Agent's answer, and the rest goes on.
+func TestToolThatKillsItsWorkers(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	for _, p := range c.coordinators {
+		p.start("")
+		p.awaitReady()
+	}
+	c.connectOnly()
+	arrived, open := c.ledger.hold("Beta")
+	c.workers[0].start("")
+	ids := c.submit(1)
+	for i := range c.workers { // as often as the delivery limit
+		select {
+		case <-arrived:
+		case <-time.After(within):
+			c.dump()
+			t.Fatalf("the tool was not called by worker %d", i)
+		}
+		c.workers[i].kill()
+		if i+1 < len(c.workers) {
+			c.workers[i+1].start("")
+		}
+	}
+	c.workers[0].start("")
+	x, err := c.conn.WaitFinished(t.Context(), engine.ExecutionID(ids[0]), true, false)
+	require.NoError(t, err)
+	require.Equal(t, engine.StatusSuccess, x.Status)
+	var data struct {
+		ResultData struct {
+			RunData map[string][]engine.Record `json:"runData"`
+		} `json:"resultData"`
+	}
+	require.NoError(t, json.Unmarshal(x.Data, &data))
+	require.Len(t, data.ResultData.RunData["Beta"], 1)
+	require.Equal(t, engine.ReasonWorkerLost, data.ResultData.RunData["Beta"][0].Error.Reason)
+	letters, err := c.conn.DeadLetters(t.Context(), engine.ExecutionID(ids[0]), 0)
+	require.NoError(t, err)
+	require.Len(t, letters, 1)
+	require.Equal(t, "Beta", letters[0].Node)
+	open()
+	c.ledger.check(t, ids, tools, func(e effect) bool { return e.tool == "Beta" })
+	more := c.submit(3)
+	c.await(more)
 	c.nothingLeft()
 }
