@@ -44,6 +44,7 @@ type Store interface {
 	DropTimers(ctx context.Context, due []state.Due) error
 	ClaimStale(ctx context.Context, now, next int64, limit int) ([]engine.ExecutionID, error)
 	Prune(ctx context.Context, before int64) (int, error)
+	Retention() time.Duration
 	Ping(ctx context.Context) error
 }
 
@@ -161,6 +162,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	}
 	c.wg.Go(c.timerLoop)
 	c.wg.Go(c.sweepLoop)
+	c.wg.Go(c.pruneLoop)
 	c.log.Info("coordinator started")
 	return nil
 }

@@ -133,6 +133,25 @@ func (c *Coordinator) publishJobs(jobs []*queue.Job) {
 	})
 }
 
+// drop stops jobs that no longer count: workers that run them are told, those
+// that are still queued are removed. It does not wait.
+func (c *Coordinator) drop(x *execution, jobs []engine.JobID) {
+	if len(jobs) == 0 {
+		return
+	}
+	if err := c.config.Transport.PublishControl(queue.Control{Drop: jobs}); err != nil {
+		c.log.Warn("workers were not told to drop jobs", zap.String("execution_id", string(x.id)), zap.Error(err))
+	}
+	pools := x.program.pools
+	c.wg.Go(func() {
+		for _, pool := range pools {
+			if err := c.config.Transport.Withdraw(c.ctx, pool, jobs...); err != nil {
+				c.log.Warn("dropped jobs may still be queued", zap.String("execution_id", string(x.id)), zap.Error(err))
+			}
+		}
+	})
+}
+
 // tell publishes notices of one execution.
 func (c *Coordinator) tell(x *execution, live []engine.Live) {
 	if len(live) == 0 {
@@ -222,6 +241,25 @@ func (c *Coordinator) sweepLoop() {
 					}
 				},
 			})
+		}
+	})
+}
+
+// pruneInterval is how often index entries of expired executions are removed;
+// pruneMargin keeps those whose keys may still be there by another clock.
+const pruneInterval, pruneMargin = time.Minute, time.Minute
+
+func (c *Coordinator) pruneLoop() {
+	c.every(pruneInterval, func() {
+		before := c.config.Now().Add(-c.config.Store.Retention() - pruneMargin).UnixMilli()
+		for {
+			removed, err := c.config.Store.Prune(c.ctx, before)
+			if err != nil {
+				c.log.Warn("index of expired executions was not pruned", zap.Error(err))
+			}
+			if err != nil || removed == 0 {
+				return
+			}
 		}
 	})
 }

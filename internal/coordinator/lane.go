@@ -302,7 +302,6 @@ func (l *lane) storeMemory(ctx context.Context, x *execution) error {
 // tells watchers.
 func (l *lane) publish(done []*batch) {
 	var jobs []*queue.Job
-	var dropped []engine.JobID
 	steps := make([]engine.Step, len(done))
 	for i, b := range done {
 		ready, repeated, step := b.x.committed(l.c.log)
@@ -313,15 +312,10 @@ func (l *lane) publish(done []*batch) {
 			addRunData(b.x.program, b.x.state, job, &ready[k])
 			jobs = append(jobs, job)
 		}
-		dropped = append(dropped, step.Dropped...)
+		l.c.drop(b.x, step.Dropped)
 	}
 	l.c.publishJobs(jobs)
 	failpoint.Hit("after-publish")
-	if len(dropped) > 0 {
-		if err := l.c.config.Transport.PublishControl(queue.Control{Drop: dropped}); err != nil {
-			l.c.log.Warn("workers were not told to drop jobs", zap.Error(err))
-		}
-	}
 	for i, b := range done {
 		for _, w := range b.work {
 			w.finish(nil)

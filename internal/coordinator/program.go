@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/reprise-engine/reprise/internal/runner"
@@ -22,6 +23,7 @@ type program struct {
 	workflow *workflow.Workflow
 	machine  *engine.Machine
 	nodes    map[string]*nodeProgram
+	pools    []string // that its nodes run in
 }
 
 // nodeProgram is what is known of a node's jobs before there is one.
@@ -45,6 +47,9 @@ func compile(w *workflow.Workflow, registry *node.Registry) (*program, error) {
 			return nil, fmt.Errorf("prepare node %q: %w", n.Name, err)
 		}
 		p.nodes[n.Name] = compiled
+		if !slices.Contains(p.pools, compiled.pool) {
+			p.pools = append(p.pools, compiled.pool)
+		}
 	}
 	return p, nil
 }
@@ -120,11 +125,7 @@ func compileNode(w *workflow.Workflow, n *workflow.Node, registry *node.Registry
 
 func union(a, b expression.References) expression.References {
 	for _, name := range b.Nodes {
-		known := false
-		for _, other := range a.Nodes {
-			known = known || other == name
-		}
-		if !known {
+		if !slices.Contains(a.Nodes, name) {
 			a.Nodes = append(a.Nodes, name)
 		}
 	}

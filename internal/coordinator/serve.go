@@ -26,6 +26,8 @@ type Transport interface {
 	// PublishJobs starts to publish jobs and returns; wait returns the outcome of each.
 	PublishJobs(ctx context.Context, jobs []*queue.Job) (wait func() []error)
 	PublishControl(c queue.Control) error
+	// Withdraw removes jobs from a pool's queue; those that are not there are no error.
+	Withdraw(ctx context.Context, pool string, jobs ...engine.JobID) error
 	PublishLive(id engine.ExecutionID, notices []engine.Live) error
 	PublishDead(ctx context.Context, letter *queue.DeadLetter) error
 	// Ack acknowledges a job's message on the worker's behalf.

@@ -309,6 +309,10 @@ func (w *Worker) deliver(ctx context.Context, h *heldJob, result *queue.Result, 
 		if err == nil && reply.Verdict == queue.VerdictOK {
 			return
 		}
+		if err == nil && reply.Verdict == queue.VerdictDrop {
+			log.Error("result refused: no coordinator can read it", zap.String("cause", reply.Error))
+			return // the job is given out again until it is given up
+		}
 		if err == nil {
 			err = fmt.Errorf("coordinator answers %s: %s", reply.Verdict, reply.Error)
 		}
