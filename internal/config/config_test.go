@@ -1,0 +1,61 @@
+package config_test
+
+import (
+	"os"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-engine/reprise/internal/config"
+	"github.com/reprise-engine/reprise/internal/service"
+)
+
+type settings struct {
+	URL      string        `env:"REPRISE_TEST_URL" envDefault:"nats://here" help:"server"`
+	Timeout  time.Duration `env:"REPRISE_TEST_TIMEOUT" envDefault:"5s" help:"time"`
+	Count    int           `env:"REPRISE_TEST_COUNT" help:"number"`
+	Pools    []string      `env:"REPRISE_TEST_POOLS" envDefault:"default" help:"pools"`
+	Internal func()        `env:"-"`
+}
+
+func TestFlagsWinOverTheEnvironment(t *testing.T) {
+	t.Setenv("REPRISE_TEST_URL", "nats://user:secret@there")
+	t.Setenv("REPRISE_TEST_POOLS", "a,b")
+	var s settings
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	require.NoError(t, config.Bind(flags, &s))
+	require.NoError(t, flags.Parse([]string{"--test-timeout", "9s"}))
+	require.Equal(t, "nats://user:secret@there", s.URL)
+	require.Equal(t, 9*time.Second, s.Timeout)
+	require.Equal(t, []string{"a", "b"}, s.Pools)
+	require.NotContains(t, flags.FlagUsages(), "secret", "the help must not show a password of the environment")
+	require.Contains(t, flags.FlagUsages(), "REPRISE_TEST_COUNT")
+	require.Error(t, flags.Parse([]string{"--unknown"}))
+}
+
+func TestBadValueIsRefused(t *testing.T) {
+	t.Setenv("REPRISE_TEST_TIMEOUT", "soon")
+	require.ErrorContains(t, config.Bind(pflag.NewFlagSet("test", pflag.ContinueOnError), &settings{}), "read environment")
+}
+
+// The table in the README names every setting, and no other.
+func TestReadmeListsAllSettings(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(REPRISE_[A-Z_]+)`").FindAllStringSubmatch(string(readme), -1) {
+		listed[m[1]] = true
+	}
+	known := map[string]bool{}
+	for _, s := range []any{&service.Coordinator{}, &service.Worker{}} {
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		require.NoError(t, config.Bind(flags, s))
+		for _, m := range regexp.MustCompile(`\((REPRISE_[A-Z_]+)\)`).FindAllStringSubmatch(flags.FlagUsages(), -1) {
+			known[m[1]] = true
+		}
+	}
+	require.Equal(t, known, listed)
+}
