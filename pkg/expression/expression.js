@@ -109,7 +109,7 @@
     }
   };
 
-  for (const [name, value] of [['__extend', n8n.extend], ['__extendOptional', n8n.extendOptional], ['__reword', reword]]) {
+  for (const [name, value] of [['__extensionNames', n8n.extensionNames], ['__extend', n8n.extend], ['__extendOptional', n8n.extendOptional], ['__reword', reword]]) {
     Object.defineProperty(globalThis, name, { value });
   }
   // What expressions of n8n do not have.

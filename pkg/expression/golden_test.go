@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -75,7 +74,7 @@ func (r runData) Sources(node string, run int) []*workflow.Source {
 func from(node string) []*workflow.Source { return []*workflow.Source{{PreviousNode: node}} }
 
 // contexts builds the scopes of the two workflows in testdata/context.json.
-func contexts(tb testing.TB) (func(f fact) *Scope, json.RawMessage) {
+func contexts(tb testing.TB) func(f fact) *Scope {
 	tb.Helper()
 	raw, err := os.ReadFile("testdata/context.json")
 	require.NoError(tb, err)
@@ -136,7 +135,7 @@ func contexts(tb testing.TB) (func(f fact) *Scope, json.RawMessage) {
 		}
 		s.RunData = data
 		return s
-	}, file.DefaultJSON
+	}
 }
 
 // check compares an outcome with a fact and says how they differ.
@@ -178,20 +177,25 @@ func sameJSON(a, b json.RawMessage) bool {
 	return reflect.DeepEqual(x, y)
 }
 
+// different are the facts that do not hold here, each with its reason.
+var different = map[string]string{
+	"helpers-076": "n8n adds the default values of parameters that the document leaves out",
+	"nodes-046":   "as above",
+	"helpers-078": "an internal function of n8n",
+}
+
 func TestGolden(t *testing.T) {
 	e, err := New()
 	require.NoError(t, err)
 	defer e.Close()
-	scope, _ := contexts(t)
-	passed, all := 0, facts(t)
-	var failed []string
-	for _, f := range all {
+	scope := contexts(t)
+	for _, f := range facts(t) {
 		v, err := e.Evaluate(t.Context(), scope(f), f.Item, f.Expr)
-		if difference := f.check(v, err); difference != "" {
-			failed = append(failed, f.ID+" "+f.Expr+"\n      "+difference)
-		} else {
-			passed++
+		difference := f.check(v, err)
+		if reason, known := different[f.ID]; known {
+			require.NotEmpty(t, difference, "%s holds now; it was said to differ because %s", f.ID, reason)
+			continue
 		}
+		require.Empty(t, difference, "%s %s", f.ID, f.Expr)
 	}
-	t.Logf("%d of %d\n%s", passed, len(all), strings.Join(failed, "\n"))
 }

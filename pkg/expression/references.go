@@ -90,14 +90,13 @@ func (f *finder) call(r *reader, accessor bool) {
 	if !accessor {
 		return
 	}
-	if !r.accept(".") && !r.accept("?.") {
-		if r.peek().is("[") {
-			f.found.AllRuns = true
-		}
+	if !r.peek().is(".") && !r.peek().is("?.") && !r.peek().is("[") {
 		return
 	}
-	switch r.take().text {
-	case "first", "last", "all":
+	switch member, ok := r.key(); {
+	case !ok: // computed
+		f.found.AllRuns = true
+	case member == "first", member == "last", member == "all":
 		f.runs(r)
 	}
 }

@@ -227,7 +227,7 @@
             return [shift(text, -(Math.min(m, 12) - (width - 1) - (pattern.includes('}{') ? Number(/\}\{(\d)\}/.exec(pattern)[1]) : 0))), after];
           };
           let [scaled, after] = scale(magnitude);
-          const round = (t) => (o.explicit || o.maximumSignificantDigits !== undefined ? this.#digits(t) : roundDecimal(t, t.split('.')[0].replace(/^0$/, '').length < 2 ? (t.startsWith('0.') ? 2 : 1) : 0));
+          const round = (t) => (o.explicit || o.maximumSignificantDigits !== undefined ? this.#digits(t) : roundDecimal(t, twoSignificant(t)));
           let [w, f] = round(scaled);
           if (w.length > scaled.split('.')[0].length && magnitude + 1 >= 3) {
             text = '1' + '0'.repeat(magnitude + 1);
@@ -310,6 +310,13 @@
       return result;
     }
   }
+  // twoSignificant is the number of places that leaves two digits, or all of the whole.
+  const twoSignificant = (text) => {
+    const [whole, fraction = ''] = text.split('.');
+    if (whole !== '0') return whole.length < 2 ? 1 : 0;
+    const lead = fraction.search(/[1-9]/);
+    return lead < 0 ? 0 : lead + 2;
+  };
   const shortUnits = { year: 'yr', month: 'mth', week: 'wk', day: 'day', hour: 'hr', minute: 'min', second: 'sec', millisecond: 'ms', kilometer: 'km', meter: 'm', centimeter: 'cm', kilogram: 'kg', gram: 'g', liter: 'L', percent: '%', celsius: '°C', byte: 'byte', kilobyte: 'kB', megabyte: 'MB', gigabyte: 'GB', 'kilometer-per-hour': 'km/h' };
   // shift moves the decimal point of a number's text to the right.
   const shift = (text, by) => {
@@ -437,7 +444,6 @@
         else if (key === 'ms') time = data.times.ms;
         else if (key) time = `{${key}1}`;
         if (o.hour === '2-digit') time = time.replace('{h1}', '{h2}');
-        if (o.hour === 'numeric' && !twelve && o.hour12 === undefined && o.hourCycle === undefined) time = time.replace('{h2}', data.times['24hm'].includes('{h1}') ? '{h1}' : '{h2}');
         if (o.fractionalSecondDigits) time = time ? time.replace(/\{s(\d)\}/, `{s$1}${data.decimal}{S}`) : '{S}';
         if (o.timeZoneName) {
           if (time) time += ' {z}';
@@ -466,7 +472,7 @@
           return (inDate ?? data.months[o.monthStyle])[local.getUTCMonth()];
         },
         d: (w) => pad(local.getUTCDate(), w),
-        E: () => data.weekdays[o.weekdayStyle ?? 'long'][local.getUTCDay()],
+        E: () => ((o.weekdayStyle === 'short' && o.day && data.weekdaysInDate) || data.weekdays[o.weekdayStyle ?? 'long'])[local.getUTCDay()],
         h: (w) => pad({ h11: hours % 12, h12: hours % 12 || 12, h23: hours, h24: hours || 24 }[o.cycle], w),
         m: (w) => pad(local.getUTCMinutes(), w),
         s: (w) => pad(local.getUTCSeconds(), w),
