@@ -3,7 +3,7 @@
 (() => {
   'use strict';
   const n8n = globalThis.__n8n;
-  const { ExpressionError, globals, install, setScope, setIndex, reword } = n8n;
+  const { ExpressionError, globals, install, setScope, setIndex, setKeys, reword } = n8n;
   const DateTime = globals.DateTime;
   const compile = eval;
   const global = globalThis;
@@ -94,11 +94,15 @@
     try {
       if (scope) setScope(JSON.parse(scope));
       if (definition) {
-        programs.set(id, JSON.parse(definition).map((part) => (part.code ? compileCode(part) : part.text)));
+        const { parts, keys } = JSON.parse(definition);
+        const program = parts.map((part) => (part.code ? compileCode(part) : part.text));
+        program.keys = keys;
+        programs.set(id, program);
       }
       const program = programs.get(id);
       if (!program) return '?';
       setIndex(Number(item));
+      setKeys(program.keys);
       return run(program);
     } catch (e) {
       if (e instanceof ExpressionError) {

@@ -59,6 +59,16 @@
     perItem.clear();
   };
 
+  // keys are the fields of $json that the running expression reads, when that is known:
+  // fetching them alone is much cheaper than a whole item.
+  let keys;
+  const setKeys = (next) => {
+    keys = next;
+  };
+  const json = () => {
+    if (!keys || perItem.has(`item ${index}`)) return itemAt(index)?.json;
+    return cached(perItem, keys, () => fetch('keys', { item: index, keys }));
+  };
   const itemAt = (i) => cached(i === index ? perItem : shared, `item ${i}`, () => fetch('item', { item: i }));
   const inputItems = () => cached(shared, 'input', () => fetch('input', {}) ?? []);
   const paired = (node, i) => cached(i === index ? perItem : shared, `paired ${i} ${node}`, () => fetch('paired', { node, item: i }));
@@ -173,7 +183,7 @@
   // Everything by name; getters, so that what is not used costs nothing.
   const globals = {
     get $json() {
-      return itemAt(index)?.json;
+      return json();
     },
     get $binary() {
       return itemAt(index)?.binary ?? {};
@@ -294,7 +304,7 @@
   };
 
   globalThis.__n8n = {
-    ...std, ExpressionError, ExpressionExtensionError, ask, fetch, globals, install, setScope, setIndex, itemAt, inputItems, input,
+    ...std, ExpressionError, ExpressionExtensionError, ask, fetch, globals, install, setScope, setIndex, setKeys, itemAt, inputItems, input,
     nodes, reference, numbers, cached, shared, perItem, getScope: () => scope, getIndex: at,
   };
 })();

@@ -14,7 +14,10 @@ type program struct {
 	fast bool
 	// mutates: it may change the data it reads, so that must be read again after.
 	mutates bool
-	err     *Error
+	// keys of $json that it reads, when these are all it can read; whole otherwise.
+	keys  []string
+	whole bool
+	err   *Error
 }
 
 type segment struct {
@@ -82,6 +85,8 @@ func compile(text string) *program {
 			p.fast = false
 			p.mutates = p.mutates || changes.MatchString(part.text)
 		}
+		keys, whole := jsonKeys(part.text)
+		p.keys, p.whole = append(p.keys, keys...), p.whole || whole
 		p.segments = append(p.segments, s)
 	}
 	return p
@@ -111,6 +116,24 @@ func compileSegment(code string) (segment, *Error) {
 	s.text = rewrite(code, tokens, true)
 	s.free = freeNames(tokens)
 	return s, nil
+}
+
+// jsonKeys are the keys of $json that code names; whole says that it does
+// something else with it.
+func jsonKeys(code string) (keys []string, whole bool) {
+	tokens, _ := lex(code)
+	for i, t := range tokens {
+		if t.kind != tokenIdent || t.text != "$json" || i > 0 && (tokens[i-1].is(".") || tokens[i-1].is("?.")) {
+			continue
+		}
+		r := &reader{tokens: tokens, at: i + 1}
+		key, ok := r.key()
+		if !ok || unsafeKeys[key] || r.peek().is("(") {
+			return nil, true
+		}
+		keys = append(keys, key)
+	}
+	return keys, false
 }
 
 // freeNames are the names that stand where a variable can stand.

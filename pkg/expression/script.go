@@ -69,7 +69,14 @@ func (p *program) definition() string {
 	for i, s := range p.segments {
 		parts[i] = part{s.text, s.code, s.free}
 	}
-	raw, _ := json.Marshal(parts)
+	keys := p.keys
+	if p.whole {
+		keys = nil
+	}
+	raw, _ := json.Marshal(struct {
+		Parts []part   `json:"parts"`
+		Keys  []string `json:"keys,omitempty"`
+	}{parts, keys})
 	return string(raw)
 }
 

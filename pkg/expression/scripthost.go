@@ -28,11 +28,12 @@ func (s *Scope) host() javascript.Host {
 
 // question is the argument of most host calls.
 type question struct {
-	Node   string `json:"node"`
-	Which  string `json:"which"`
-	Branch int    `json:"branch"`
-	Run    int    `json:"run"`
-	Item   int    `json:"item"`
+	Node   string   `json:"node"`
+	Which  string   `json:"which"`
+	Branch int      `json:"branch"`
+	Run    int      `json:"run"`
+	Item   int      `json:"item"`
+	Keys   []string `json:"keys"`
 }
 
 // answer returns JSON, or nil for undefined.
@@ -49,6 +50,11 @@ func (s *Scope) answer(op, arg string) (json.RawMessage, error) {
 	case "item":
 		if item, ok := s.inputItem(q.Item); ok {
 			return marshalItem(item), nil
+		}
+		return nil, nil
+	case "keys":
+		if item, ok := s.inputItem(q.Item); ok {
+			return selectKeys(item.JSON, q.Keys), nil
 		}
 		return nil, nil
 	case "input":
@@ -102,4 +108,23 @@ func (s *Scope) answer(op, arg string) (json.RawMessage, error) {
 		return json.Marshal(s.Env)
 	}
 	return nil, nil
+}
+
+// selectKeys is an object with some of its keys.
+func selectKeys(raw json.RawMessage, keys []string) json.RawMessage {
+	out := []byte{'{'}
+	members(raw, func(key, value []byte) bool {
+		name := decodeString(key)
+		for _, k := range keys {
+			if k == name {
+				if len(out) > 1 {
+					out = append(out, ',')
+				}
+				out = append(append(append(out, key...), ':'), value...)
+				break
+			}
+		}
+		return true
+	})
+	return append(out, '}')
 }
