@@ -82,11 +82,12 @@ const maxInline = 256
 
 // Coordinator is the service. Create it with New, run it with Start and Stop.
 type Coordinator struct {
-	config   Config
-	runner   *runner.Runner
-	programs programCache
-	lanes    []*lane
-	log      *zap.Logger
+	config    Config
+	runner    *runner.Runner
+	programs  programCache // by the workflow's hash
+	documents programCache // by the bytes that were submitted
+	lanes     []*lane
+	log       *zap.Logger
 
 	ctx      context.Context // ends when Stop gives up waiting
 	cancel   context.CancelFunc

@@ -2,7 +2,7 @@ package coordinator
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -77,22 +77,9 @@ func (c *Coordinator) prepare(ctx context.Context, sub *queue.Submission) (*prog
 	var p *program
 	switch {
 	case len(sub.Workflow) > 0:
-		w, problem := c.parse(sub.Workflow)
-		if problem != nil {
+		var problem *queue.Problem
+		if p, problem = c.submitted(ctx, sub); problem != nil {
 			return nil, problem
-		}
-		if p = c.programs.get(w.Hash); p == nil {
-			if problems := workflow.ValidateStart(w, c.config.Registry, sub.Start); problems.Err() != nil {
-				return nil, invalidWorkflow(problems)
-			}
-			var err error
-			if p, err = compile(w, c.config.Registry); err != nil {
-				return nil, &queue.Problem{Code: queue.CodeInvalidWorkflow, Message: err.Error()}
-			}
-			if err := c.config.Store.PutWorkflow(ctx, w.Hash, w.Raw); err != nil {
-				return nil, problemOf(fmt.Errorf("store workflow: %w", err))
-			}
-			c.programs.put(w.Hash, p)
 		}
 	case sub.WorkflowHash != "":
 		var err error
@@ -111,13 +98,41 @@ func (c *Coordinator) prepare(ctx context.Context, sub *queue.Submission) (*prog
 	return p, nil
 }
 
-// parse reads a document, or finds it among those that were read before.
-func (c *Coordinator) parse(document json.RawMessage) (*workflow.Workflow, *queue.Problem) {
-	w, err := workflow.Parse(document)
+// submitted makes the document of a submission ready. Documents that were
+// submitted before are known by their bytes and not read again.
+func (c *Coordinator) submitted(ctx context.Context, sub *queue.Submission) (*program, *queue.Problem) {
+	bytes := fingerprint(sub.Workflow)
+	if p := c.documents.get(bytes); p != nil && sub.Start == "" {
+		return p, nil
+	}
+	w, err := workflow.Parse(sub.Workflow)
 	if err != nil {
 		return nil, &queue.Problem{Code: queue.CodeInvalidWorkflow, Message: err.Error()}
 	}
-	return w, nil
+	if problems := workflow.ValidateStart(w, c.config.Registry, sub.Start); problems.Err() != nil {
+		return nil, invalidWorkflow(problems)
+	}
+	p := c.programs.get(w.Hash)
+	if p == nil {
+		if p, err = compile(w, c.config.Registry); err != nil {
+			return nil, &queue.Problem{Code: queue.CodeInvalidWorkflow, Message: err.Error()}
+		}
+		if err := c.config.Store.PutWorkflow(ctx, w.Hash, w.Raw); err != nil {
+			return nil, problemOf(fmt.Errorf("store workflow: %w", err))
+		}
+		c.programs.put(w.Hash, p)
+	}
+	if sub.Start == "" {
+		c.documents.put(bytes, p)
+	}
+	return p, nil
+}
+
+// fingerprint tells documents apart by their bytes; their layout counts, unlike
+// in workflow.Workflow.Hash.
+func fingerprint(document []byte) string {
+	sum := sha256.Sum256(document)
+	return string(sum[:])
 }
 
 func invalidWorkflow(problems workflow.Problems) *queue.Problem {
