@@ -35,6 +35,7 @@ func (e *exitError) Unwrap() error { return e.err }
 
 // Main runs the command line and returns its exit code.
 func Main(args []string) int {
+	service.TuneGC()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once

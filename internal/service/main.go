@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -98,8 +99,21 @@ func command(name, about string, settings any, common func() (logLevel, metricsA
 	return cmd, nil
 }
 
+// gcPercent lets the heap grow to four times what is live before it is collected:
+// services live on short-lived messages, and collecting them at the default
+// costs a fifth of the processor time.
+const gcPercent = 300
+
+// TuneGC sets the garbage collector for a service, unless GOGC is given.
+func TuneGC() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+}
+
 // Main runs a program and ends the process with its exit code.
 func Main(build func() (*cobra.Command, error)) {
+	TuneGC()
 	cmd, err := build()
 	if err == nil {
 		err = cmd.ExecuteContext(context.Background())
