@@ -7,6 +7,7 @@
   const DateTime = globals.DateTime;
   const compile = eval;
   const global = globalThis;
+  const { Promise } = globalThis; // expressions have none
   const stringify = JSON.stringify;
   const isEmpty = (v) =>
     v === undefined || v === null || v === '' || (typeof v === 'object' && !(v instanceof Date) && !DateTime.isDateTime(v) && Object.keys(v).length === 0);
@@ -67,6 +68,7 @@
         if (Number.isFinite(value)) return 'j' + stringify(value);
         return Number.isNaN(value) ? 'n' : value > 0 ? '+' : '-';
     }
+    if (value instanceof Promise) return 'u';
     if (DateTime.isDateTime(value)) return 'j' + stringify(String(value));
     const text = stringify(value, (_, v) => (typeof v === 'bigint' ? String(v) : v));
     return text === undefined ? 'u' : 'j' + text;

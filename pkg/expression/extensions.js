@@ -37,11 +37,6 @@
     if (!Array.isArray(v)) fail(`${name}(): expected array arg, e.g. .${name}([1, 2, 3])`);
     return v;
   };
-  const merge = (list, others) => {
-    const result = {};
-    for (const item of [...others, ...list].reverse().reverse()) if (isObject(item)) for (const key of Object.keys(item)) result[key] = item[key];
-    return result;
-  };
   const toJsonString = (value) => JSON.stringify(value);
 
   const array = {
@@ -297,7 +292,7 @@
   const emailPattern = /[\p{L}\d.!#$%&'*+/=?^_`{|}~-]+@(?:[\p{L}\d](?:[\p{L}\d-]*[\p{L}\d])?\.)+[\p{L}]{2,}/u;
   const urlPattern = /(?:https?|ftp|file):\/\/(?:[\p{L}\d-]+(?:\.[\p{L}\d-]+)*)(?::\d+)?(?:[/?#][^\s"'<>]*)?/iu;
   const toNumber = (text) => {
-    if (text.trim() === '' || Number.isNaN(Number(text))) fail('cannot convert to number', `The value “${text}” is no number`);
+    if (Number.isNaN(Number(text))) fail('cannot convert to number', `The value “${text}” is no number`);
     return Number(text);
   };
   const special = { ß: 'ss', æ: 'ae', Æ: 'AE', ø: 'o', Ø: 'O', œ: 'oe', Œ: 'OE', đ: 'd', Đ: 'D', ð: 'd', Ð: 'D', ł: 'l', Ł: 'L', þ: 'th', Þ: 'TH', ı: 'i' };

@@ -78,10 +78,12 @@
 
   // ---- $('X') and $node['X'].
   const isNumber = (n) => (typeof n === 'number' && n >= 0 ? n : undefined);
+  // opaque objects are empty when an expression returns them whole.
+  const opaque = (object) => define(object, 'toJSON', () => ({}));
   const reference = (name, at) => {
     if (!name) return {};
     fetch('exists', { node: name });
-    return {
+    return opaque({
       get item() {
         return paired(name, at());
       },
@@ -102,9 +104,9 @@
       get isExecuted() {
         return nodeInfo(name).runs > 0;
       },
-    };
+    });
   };
-  const legacy = (name, at) => ({
+  const legacy = (name, at) => opaque({
     get json() {
       return cached(shared, `legacy ${at()} ${name}`, () => fetch('legacy', { node: name, item: at() })).json;
     },
@@ -130,7 +132,7 @@
       {},
       {
         get(_, name) {
-          if (typeof name !== 'string') return undefined;
+          if (typeof name !== 'string' || name === 'toJSON' || name === 'isLuxonDateTime') return undefined;
           fetch('exists', { node: name });
           return legacy(name, at);
         },
@@ -139,7 +141,7 @@
     );
 
   // ---- The input.
-  const input = (at, mode) => ({
+  const input = (at, mode) => opaque({
     get item() {
       return itemAt(at());
     },

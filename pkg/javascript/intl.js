@@ -544,7 +544,9 @@
       const items = [...list];
       const { data } = this.#locale;
       const [pair, middle, last] =
-        this.#type === 'unit' ? (this.#style === 'narrow' ? [' ', ' ', ' '] : [', ', ', ', ', ']) : this.#type === 'disjunction' ? [data.listOr[0], ', ', data.listOr[2]] : data.list;
+        this.#type === 'conjunction' && this.#style !== 'long' && language(this.#locale) === 'en'
+          ? this.#style === 'narrow' ? [', ', ', ', ', '] : [' & ', ', ', ', & ']
+          : this.#type === 'unit' ? (this.#style === 'narrow' ? [' ', ' ', ' '] : [', ', ', ', ', ']) : this.#type === 'disjunction' ? [data.listOr[0], ', ', data.listOr[2]] : data.list;
       if (items.length < 2) return items.join('');
       if (items.length === 2) return items.join(pair);
       return items.slice(0, -1).join(middle) + last + items.at(-1);
