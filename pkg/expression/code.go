@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"weak"
 
 	"github.com/reprise-engine/reprise/pkg/javascript"
 )
@@ -40,10 +39,13 @@ type CodeResult struct {
 // so are a timeout and too much memory, with Type "timeout" and "memory". The
 // result then still has what was logged before, except after these two.
 func (e *Evaluator) RunCode(ctx context.Context, s *Scope, code Code) (CodeResult, error) {
+	if e.scripts == nil {
+		return CodeResult{}, errNoEngine
+	}
 	if code.Timeout <= 0 {
 		code.Timeout = e.config.CodeTimeout
 	}
-	vm, reused, err := e.scripts.Acquire(ctx, weak.Make(s))
+	vm, reused, err := e.scripts.Acquire(ctx, s.sessionKey())
 	if err != nil {
 		return CodeResult{}, err
 	}

@@ -40,7 +40,7 @@ type Config struct {
 
 // Evaluator evaluates expressions and runs scripts. It is safe for concurrent
 // use. The JavaScript engine is started by the first expression or script that
-// needs it.
+// needs it. The zero value evaluates what needs none.
 type Evaluator struct {
 	config Config
 
@@ -84,4 +84,9 @@ func NewWithConfig(config Config) (*Evaluator, error) {
 }
 
 // Close frees the JavaScript engine. Nothing may be running.
-func (e *Evaluator) Close() error { return e.engine.Close() }
+func (e *Evaluator) Close() error {
+	if e.engine == nil {
+		return nil
+	}
+	return e.engine.Close()
+}

@@ -14,7 +14,8 @@ import (
 )
 
 // Scope is what the variables of an expression refer to, for one run of one
-// node. It must not change once it was used: evaluators keep what they read.
+// node. What it refers to must not change once it was used: evaluators keep what
+// they read, also for copies of a scope. Now should be set, and be the same in the copies.
 type Scope struct {
 	Execution struct {
 		ID, Mode, ResumeURL string

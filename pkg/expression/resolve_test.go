@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -78,6 +79,35 @@ func TestExpressionsDoNotMeet(t *testing.T) {
 			v, err := e.Evaluate(t.Context(), s, 0, row[0])
 			require.NoError(t, err, row[0])
 			require.Equal(t, row[1], string(v.JSON), row[0])
+		}
+	}
+}
+
+// TestSessions: copies of a scope share a VM, other data never comes with it.
+func TestSessions(t *testing.T) {
+	a := &Scope{Inputs: []workflow.Items{{{JSON: json.RawMessage(`{"n": 1}`)}}}, Node: &workflow.Node{}, RunIndex: 1, Now: time.Now()}
+	b := *a
+	require.Equal(t, a.sessionKey(), b.sessionKey())
+	b.Inputs = []workflow.Items{a.Inputs[0]}
+	require.NotEqual(t, a.sessionKey(), b.sessionKey())
+	b = *a
+	b.RunIndex = 2
+	require.NotEqual(t, a.sessionKey(), b.sessionKey())
+	b = *a
+	b.ToolArguments = json.RawMessage(`{}`)
+	require.NotEqual(t, a.sessionKey(), b.sessionKey())
+	require.Nil(t, (&Scope{}).sessionKey())
+
+	e, err := New()
+	require.NoError(t, err)
+	defer e.Close()
+	for i := range 50 { // values that die and others that take their place
+		s := &Scope{Inputs: []workflow.Items{{{JSON: json.RawMessage(fmt.Sprintf(`{"n": %d}`, i))}}}}
+		v, err := e.Evaluate(t.Context(), s, 0, "={{ $json.n + $input.all()[0].json.n }}")
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint(2*i), string(v.JSON))
+		if i%10 == 9 {
+			runtime.GC()
 		}
 	}
 }

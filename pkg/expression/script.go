@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 	"weak"
 
 	"github.com/reprise-engine/reprise/pkg/javascript"
+	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // evaluateScript evaluates a program in a VM. The VM stays with the scope as
@@ -16,7 +18,10 @@ import (
 // for the next expression; a program that may have changed something gives it
 // up.
 func (e *Evaluator) evaluateScript(ctx context.Context, s *Scope, item int, p *program) (Value, error) {
-	vm, reused, err := e.expressions.Acquire(ctx, weak.Make(s))
+	if e.expressions == nil {
+		return Value{}, errNoEngine
+	}
+	vm, reused, err := e.expressions.Acquire(ctx, s.sessionKey())
 	if err != nil {
 		return Value{}, err
 	}
@@ -39,6 +44,40 @@ func (e *Evaluator) evaluateScript(ctx context.Context, s *Scope, item int, p *p
 		return Value{}, limitError(ctx, err)
 	}
 	return decodeReply(reply)
+}
+
+// errNoEngine is returned by an Evaluator that New did not make.
+var errNoEngine = errors.New("expression: this evaluator has no JavaScript engine, make it with New")
+
+// sessionKey tells whether a VM that served a scope may serve another as it is:
+// it may when both describe one run of one node with the same data. Copies of a
+// scope do. Weak pointers keep nothing alive and never equal the pointer to
+// something newer in the same place.
+type sessionKey struct {
+	execution, workflow string
+	run                 int
+	now                 time.Time
+	node                weak.Pointer[workflow.Node]
+	inputs              weak.Pointer[workflow.Items]
+	arguments           weak.Pointer[byte]
+}
+
+// sessionKey is nil when the scope says too little to be told from others.
+func (s *Scope) sessionKey() any {
+	if s.Now.IsZero() && len(s.Inputs) == 0 {
+		return nil
+	}
+	key := sessionKey{execution: s.Execution.ID, workflow: s.Workflow.ID, run: s.RunIndex, now: s.Now}
+	if s.Node != nil {
+		key.node = weak.Make(s.Node)
+	}
+	if len(s.Inputs) > 0 {
+		key.inputs = weak.Make(&s.Inputs[0])
+	}
+	if len(s.ToolArguments) > 0 {
+		key.arguments = weak.Make(&s.ToolArguments[0])
+	}
+	return key
 }
 
 // limitError makes the failures of a node of what its own script did; other
