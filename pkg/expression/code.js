@@ -124,6 +124,7 @@
     try {
       if (scope) setScope(parse(scope));
       each = Number(item) >= 0;
+      n8n.setWhole(!each);
       setIndex(Math.max(0, Number(item)));
       const variables = parse(extra);
       let fn;

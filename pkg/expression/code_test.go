@@ -64,6 +64,9 @@ func TestRunCode(t *testing.T) {
 		{name: "denied module", source: "require('fs')", item: -1, err: "Module 'fs' is disallowed [line 1]"},
 		{name: "dates", source: "return [new Date(0), DateTime.fromMillis(0), NaN, undefined]", item: -1, want: `["1970-01-01T00:00:00.000Z","1970-01-01T01:00:00.000+01:00",null,null]`, kind: "array"},
 		{name: "import", source: "try { await import('fs'); return 1 } catch (e) { return 'refused' }", item: -1, want: `"refused"`, kind: "string"},
+		{name: "helpers", source: "const f = await this.helpers.prepareBinaryData(Buffer.from('hi'), 'a.txt'); items[0].binary = { f }; return [f, (await this.helpers.getBinaryDataBuffer(0, 'f')).toString()]",
+			item: -1, want: `[{"mimeType":"text/plain","fileType":"text","fileExtension":"txt","data":"aGk=","fileName":"a.txt","fileSize":"2 B"},"hi"]`, kind: "array"},
+		{name: "helper that is not there", source: "return this.helpers.httpRequest({url: 'http://a'})", item: -1, err: "this.helpers.httpRequest() is not available to scripts here; use a node of its own for it (HTTP Request, files …) [line 1]"},
 		{name: "never", source: "await new Promise(() => {})", item: -1, err: "The script waits for a promise that never settles"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -22,6 +22,9 @@ var expressionSource string
 //go:embed web.js
 var webSource string
 
+//go:embed helpers.js
+var helpersSource string
+
 //go:embed code.js
 var codeSource string
 
@@ -76,6 +79,7 @@ func NewWithConfig(config Config) (*Evaluator, error) {
 	})
 	e.scripts = e.engine.NewImage(javascript.ImageConfig{
 		Sources: append(shared[:2:2], javascript.Source{Name: "web.js", Code: webSource},
+			javascript.Source{Name: "helpers.js", Code: helpersSource},
 			javascript.Source{Name: "code.js", Code: codeSource}),
 		Entry:       "__entry",
 		MemoryBytes: config.CodeMemoryBytes,

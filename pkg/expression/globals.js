@@ -69,7 +69,14 @@
     if (!keys || perItem.has(`item ${index}`)) return itemAt(index)?.json;
     return cached(perItem, keys, () => fetch('keys', { item: index, keys }));
   };
-  const itemAt = (i) => cached(i === index ? perItem : shared, `item ${i}`, () => fetch('item', { item: i }));
+  // whole: every item is one of the whole input, so that a script that changes
+  // items[0] finds that in $input.item too.
+  let whole = false;
+  const setWhole = (next) => {
+    whole = next;
+  };
+  const itemAt = (i) => (whole ? inputItems()[i] : oneItem(i));
+  const oneItem = (i) => cached(i === index ? perItem : shared, `item ${i}`, () => fetch('item', { item: i }));
   const inputItems = () => cached(shared, 'input', () => fetch('input', {}) ?? []);
   const paired = (node, i) => cached(i === index ? perItem : shared, `paired ${i} ${node}`, () => fetch('paired', { node, item: i }));
   const nodeItems = (node, which, branch, run) =>
@@ -306,7 +313,7 @@
   };
 
   globalThis.__n8n = {
-    ...std, ExpressionError, ExpressionExtensionError, ask, fetch, globals, install, setScope, setIndex, setKeys, itemAt, inputItems, input,
+    ...std, ExpressionError, ExpressionExtensionError, ask, fetch, globals, install, setScope, setIndex, setKeys, setWhole, itemAt, inputItems, input,
     nodes, reference, numbers, cached, shared, perItem, getScope: () => scope, getIndex: at,
   };
 })();
