@@ -149,6 +149,8 @@ func problemOf(err error) *queue.Problem {
 	switch {
 	case errors.Is(err, errNotFound) || errors.Is(err, state.ErrNotFound):
 		code = queue.CodeNotFound
+	case errors.Is(err, state.ErrFilter):
+		code = queue.CodeBadRequest
 	case errors.Is(err, state.ErrFull):
 		code = queue.CodeFull
 	}

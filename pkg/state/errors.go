@@ -23,6 +23,8 @@ var (
 	ErrFinished = errors.New("state: execution is finished")
 	// ErrUnfinished is returned by Delete for an execution that is not over.
 	ErrUnfinished = errors.New("state: execution is not finished; cancel it first")
+	// ErrFilter is returned by List for a status or a cursor that there is not.
+	ErrFilter = errors.New("state: executions cannot be filtered like that")
 	// ErrFull is returned by what writes when Redis is at its maxmemory. Nothing was
 	// changed.
 	ErrFull = errors.New("state: redis is out of memory (maxmemory); raise it or shorten the retention")

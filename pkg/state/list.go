@@ -60,7 +60,7 @@ func (s *Store) List(ctx context.Context, f Filter) (page []Summary, next string
 	}
 	for _, st := range wanted {
 		if !slices.Contains(statuses, st) {
-			return nil, "", fmt.Errorf("list executions: unknown status %q", st)
+			return nil, "", fmt.Errorf("list executions: %w: unknown status %q", ErrFilter, st)
 		}
 	}
 	from, err := parseCursor(f.Cursor)
@@ -145,7 +145,7 @@ func parseCursor(text string) (*position, error) {
 	start, id, ok := strings.Cut(text, ".")
 	at, err := strconv.ParseInt(start, 10, 64)
 	if !ok || err != nil || checkID(engine.ExecutionID(id)) != nil {
-		return nil, fmt.Errorf("cursor %q: not one that List returned", text)
+		return nil, fmt.Errorf("%w: cursor %q is not one that was given out", ErrFilter, text)
 	}
 	return &position{at, engine.ExecutionID(id)}, nil
 }
