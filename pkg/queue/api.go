@@ -183,6 +183,9 @@ func (c *Conn) endpoint(handler Handler, room chan struct{}) micro.HandlerFunc {
 		c.inBackground(func(ctx context.Context) {
 			defer func() { <-room }()
 			data, err := c.unpack(ctx, nats.Header(r.Headers()), r.Data())
+			if err == nil {
+				err = knownVersion(data)
+			}
 			var answer any
 			if err == nil {
 				answer, err = handler(ctx, data)
@@ -195,6 +198,18 @@ func (c *Conn) endpoint(handler Handler, room chan struct{}) micro.HandlerFunc {
 			c.respond(ctx, r.Reply(), answer)
 		})
 	}
+}
+
+// knownVersion refuses a request that is newer than this program. What cannot be
+// read is the handler's to refuse.
+func knownVersion(request []byte) error {
+	var r struct {
+		Version int `json:"v"`
+	}
+	if json.Unmarshal(request, &r) == nil && r.Version > Version {
+		return &Problem{Code: CodeVersion, Message: fmt.Sprintf("request has version %d, this coordinator knows %d: upgrade the coordinators first", r.Version, Version)}
+	}
+	return nil
 }
 
 // submitEndpoint has no goroutine per request unless its payload must be
