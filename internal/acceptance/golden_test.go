@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
+
+	"github.com/reprise-engine/reprise/internal/labtest"
 )
 
 // goldenCase is one entry of testdata/golden/index.json: a workflow, and how to
@@ -40,17 +42,19 @@ func read(t *testing.T, name string) []byte {
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	l := startLab(t)
+	script := read(t, "scenarios.json")
 	for _, c := range golden(t) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			site := l.site()
+			site := l.Site()
+			site.Script(t, string(script))
 			document := read(t, "golden/"+c.Name+".workflow.json")
-			run := l.run(t, site.document(document), nil)
+			run := l.run(t, documentFor(site, document), nil)
 			if c.Expect == "better" {
 				check := better[c.Name]
 				require.NotNil(t, check, "no assertion is written for this case")
 				require.Equal(t, "success", run.Get("status").Str, "%s\n%s", c.Right, run.Get("data.resultData.error"))
-				check(t, run, site.modelRequests())
+				check(t, run, site.ModelRequests())
 				return
 			}
 			want := gjson.ParseBytes(read(t, "golden/"+c.Name+".run.json"))
@@ -58,10 +62,16 @@ func TestGolden(t *testing.T) {
 				t.Errorf("the run differs from the recorded one:\n%s", strings.Join(diffs, "\n"))
 			}
 			if requests := want.Get("modelRequests"); requests.Exists() {
-				assert.Equal(t, requests.Int(), site.modelRequests(), "model requests")
+				assert.Equal(t, requests.Int(), site.ModelRequests(), "model requests")
 			}
 		})
 	}
+}
+
+// documentFor is a recorded workflow that calls a site instead of the ports and
+// the credential it was recorded with.
+func documentFor(s *labtest.Site, recorded []byte) []byte {
+	return []byte(strings.NewReplacer("http://127.0.0.1:18080", s.URL, "mockOpenAiCred01", s.Credential).Replace(string(recorded)))
 }
 
 // TestComparison makes sure that the comparison finds what it looks for: a
