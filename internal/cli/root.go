@@ -41,12 +41,18 @@ func Main(args []string) int {
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	root := Root()
 	root.SetArgs(args)
+	return execute(ctx, root)
+}
+
+// execute runs a command line, says what went wrong and returns its exit code.
+func execute(ctx context.Context, root *cobra.Command) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return service.ExitOK
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(os.Stderr, styleFor(os.Stderr).red("error:"), text)
+		out := root.ErrOrStderr()
+		fmt.Fprintln(out, styleFor(out).red("error:"), text)
 	}
 	return exitCode(err)
 }

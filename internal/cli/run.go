@@ -124,6 +124,10 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	if err := problems.Err(); err != nil {
 		return fmt.Errorf("%s cannot run:\n%w", o.file, err)
 	}
+	for _, warning := range problems.Warnings() {
+		out := cmd.ErrOrStderr()
+		fmt.Fprintln(out, styleFor(out).yellow("warning:"), warning)
+	}
 	config := stack.Config{
 		NATSURL: o.nats, RedisURL: o.redis, Workers: o.workers, Coordinators: o.coordinators,
 		CredentialsFile: o.credentials, MockLLM: usesMock(w), Log: consoleLog(level),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/google/uuid"
@@ -224,7 +223,7 @@ func watchCommand() *cobra.Command {
 						return err
 					}
 					if x.Status.Finished() {
-						fmt.Fprintf(os.Stderr, "%s is over: %s\n", id, x.Status)
+						fmt.Fprintf(cmd.ErrOrStderr(), "%s is over: %s\n", id, x.Status)
 						return nil
 					}
 				}
