@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -26,6 +28,11 @@ was submitted outlives a restart.`,
 			level, err := logLevel(logTo)
 			if err != nil {
 				return err
+			}
+			if s.nats == "" {
+				if err := portIsFree(cmd.Context(), c.NATSPort); err != nil {
+					return fmt.Errorf("port %d cannot be used: %w; choose another one with --nats-port, or 0 for any", c.NATSPort, err)
+				}
 			}
 			c.NATSURL, c.RedisURL, c.CredentialsFile = s.nats, s.redis, credentials
 			c.Workers, c.Coordinators, c.MockLLM, c.Log = workers, coordinators, true, consoleLog(level)
@@ -57,4 +64,13 @@ was submitted outlives a restart.`,
 	s.natsFlag(cmd, "", "NATS server to use instead of an embedded one")
 	s.redisFlag(cmd, "Redis server to use instead of an embedded one")
 	return cmd
+}
+
+// portIsFree tells early, and in few words, what a server would complain of.
+func portIsFree(ctx context.Context, port int) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return err
+	}
+	return listener.Close()
 }

@@ -85,7 +85,7 @@ Start with "reprise demo", or run a workflow file:
   reprise run examples/agent-parallel-tools.json
 
 Exit codes: 0 success, 1 the workflow failed, 2 wrong usage or an invalid workflow,
-3 the execution waits, 4 Redis or NATS cannot be used.`,
+3 the execution waits, 4 Redis, NATS or the coordinators cannot be used.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: version(),
 	}

@@ -193,6 +193,9 @@ func readInput(input string) (workflow.Items, error) {
 	if err := json.Unmarshal(data, &object); err != nil {
 		return nil, fmt.Errorf("--input must be a JSON object, or @FILE with one: %w", err)
 	}
+	if object == nil {
+		return nil, errors.New("--input must be a JSON object, or @FILE with one: it is null")
+	}
 	item := workflow.Item{JSON: data}
 	if inner, ok := object["json"]; ok && len(inner) > 0 && inner[0] == '{' {
 		item = workflow.Item{}

@@ -25,7 +25,7 @@ const (
 	ExitFailed      = 1 // the workflow failed
 	ExitUsage       = 2 // wrong usage or an invalid workflow
 	ExitWaiting     = 3 // the execution waits
-	ExitUnavailable = 4 // Redis or NATS cannot be used
+	ExitUnavailable = 4 // Redis, NATS or the coordinators cannot be used
 )
 
 // ExitCode is the exit code that an error of starting or connecting stands for.
@@ -34,7 +34,8 @@ func ExitCode(err error) int {
 	case err == nil:
 		return ExitOK
 	case errors.Is(err, queue.ErrUnavailable), errors.Is(err, queue.ErrCredentials), errors.Is(err, queue.ErrNoJetStream),
-		errors.Is(err, state.ErrUnavailable), errors.Is(err, state.ErrCredentials):
+		errors.Is(err, queue.ErrNoCoordinator), errors.Is(err, queue.ErrNoStream), errors.Is(err, queue.ErrFull), errors.Is(err, queue.ErrClosed),
+		errors.Is(err, state.ErrUnavailable), errors.Is(err, state.ErrCredentials), errors.Is(err, state.ErrFull):
 		return ExitUnavailable
 	}
 	return ExitUsage

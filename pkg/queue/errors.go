@@ -24,7 +24,7 @@ var (
 	// ErrFull is returned when a stream has reached its limits.
 	ErrFull = errors.New("nats stream is full")
 	// ErrNoStream is returned when a stream does not exist; EnsureStreams creates it.
-	ErrNoStream = errors.New("nats stream does not exist")
+	ErrNoStream = errors.New("nats stream does not exist: a coordinator creates it when it starts")
 	// ErrNoCoordinator is returned by requests that nobody serves.
 	ErrNoCoordinator = errors.New("no coordinator answers: is one running and connected to this nats?")
 	// ErrBlobNotFound is returned when a payload is not, or no longer, in the
