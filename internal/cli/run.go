@@ -237,10 +237,12 @@ const pollInterval = 2 * time.Second
 // submitAndWait submits, follows the execution and returns it when it is over
 // or waits for somebody. When ctx ends the execution is cancelled.
 func submitAndWait(ctx context.Context, conn *queue.Conn, sub *queue.Submission, p *presenter, timeout time.Duration) (*queue.Execution, error) {
+	over := make(chan struct{}, 1)
 	if sub.ID == "" {
 		sub.ID = engine.ExecutionID(uuid.NewString())
+	} else {
+		over <- struct{}{} // it may be a repetition, and over since long
 	}
-	over := make(chan struct{}, 1)
 	stop, err := conn.WatchLive(sub.ID, func(l queue.Live) {
 		p.live(l.Live)
 		if l.Kind == engine.LiveExecutionFinished {
