@@ -32,7 +32,7 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 		RunIndex: job.RunIndex, Attempt: job.Attempt, IdempotencyKey: job.IdempotencyKey,
 		Inputs: job.Inputs, Source: job.Source, RunData: data,
 		Services: node.Services{
-			Log: r.config.Log.With(zap.String("execution_id", string(job.Execution)), zap.String("node", n.Name),
+			Log: r.config.Log.WithLazy(zap.String("execution_id", string(job.Execution)), zap.String("node", n.Name),
 				zap.Int("run_index", job.RunIndex), zap.Int("attempt", job.Attempt)),
 			Now: r.config.Now, HTTP: r.config.HTTP,
 			Parameters:  &resolver{evaluator: r.config.Evaluator, base: scope},

@@ -201,7 +201,7 @@ func (w *Worker) handle(d Delivery) {
 	ctx, cancel := context.WithCancel(w.running)
 	defer cancel()
 	held := &heldJob{Delivery: d, cancel: cancel}
-	log := w.log.With(zap.String("execution_id", string(job.Execution)), zap.String("job", string(job.ID)),
+	log := w.log.WithLazy(zap.String("execution_id", string(job.Execution)), zap.String("job", string(job.ID)),
 		zap.Int("run_index", job.RunIndex), zap.Int("attempt", job.Attempt))
 
 	if w.mustAsk(d) && !w.allowed(ctx, d, log) {

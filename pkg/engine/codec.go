@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/segmentio/encoding/json"
 )
 
 // Fields of the tables. Names of nodes come last, they may hold any character.
@@ -71,8 +71,8 @@ func progressOf(m Meta) progress {
 // rawValue is JSON that is stored as it is.
 type rawValue json.RawMessage
 
-// encode is encoding/json without its escaping of <, > and &, so that stored
-// items keep their bytes.
+// encode is json.Marshal without its escaping of <, > and &, so that stored items
+// keep their bytes. Invalid JSON in them is an error.
 func encode(v any) ([]byte, error) {
 	if raw, ok := v.(rawValue); ok {
 		if !json.Valid(raw) {
@@ -80,13 +80,7 @@ func encode(v any) ([]byte, error) {
 		}
 		return raw, nil
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return json.Append(nil, v, json.SortMapKeys)
 }
 
 // Tables is a stored execution: the fields of its hashes.

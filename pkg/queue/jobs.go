@@ -128,7 +128,7 @@ func (j *JobConsumer) open(ctx context.Context, m *nats.Msg) (*JobDelivery, erro
 	var version struct {
 		V int `json:"v"`
 	}
-	if err := json.Unmarshal(data, &d.job); err != nil {
+	if err := decode(data, &d.job); err != nil {
 		if json.Unmarshal(data, &version) != nil || version.V <= Version {
 			j.c.log.Error("job cannot be read, removed", zap.String("subject", m.Subject), zap.Error(err))
 			_ = d.Term()

@@ -5,26 +5,35 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/segmentio/encoding/json"
 	"go.uber.org/zap"
 )
 
 // encode is json.Marshal without escaping <, > and &, which would blow up web
 // pages and prompts on their way.
 func encode(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	encoder := json.NewEncoder(&buf)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return nil, err
+	return json.Append(nil, v, json.SortMapKeys)
+}
+
+// encodeTrusted is encode for values whose raw JSON was read from JSON: it is
+// passed on as it is, without looking at it again.
+func encodeTrusted(v any) ([]byte, error) {
+	return json.Append(nil, v, json.SortMapKeys|json.TrustRawMessage)
+}
+
+// decode reads v from data, which it may keep references to.
+func decode(data []byte, v any) error {
+	rest, err := json.Parse(data, v, json.ZeroCopy)
+	if err == nil && len(bytes.TrimSpace(rest)) > 0 {
+		err = errors.New("invalid character after top-level value")
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+	return err
 }
 
 // threshold is the size from which a payload goes through the object store.

@@ -49,7 +49,7 @@ func (c *Conn) StartPublish(ctx context.Context, jobs []*Job) *Publishing {
 			item.err = err
 			continue
 		}
-		data, err := encode(job)
+		data, err := encodeTrusted(job)
 		if err != nil {
 			item.err = fmt.Errorf("encode job %s: %w", job.ID, err)
 			continue

@@ -28,7 +28,7 @@ func (c *Conn) ServeResults(coordinator string, handler func(r *Result, size int
 	var one sync.Mutex
 	hand := func(m *nats.Msg, data []byte) {
 		r := &Result{}
-		if err := json.Unmarshal(data, r); err != nil {
+		if err := decode(data, r); err != nil {
 			c.log.Warn("result cannot be read", zap.Error(err))
 			c.reply(m, Reply{Verdict: VerdictDrop, Error: fmt.Sprintf("result cannot be read: %v", err)})
 			return
@@ -134,7 +134,7 @@ func request[T any](ctx context.Context, c *Conn, m *nats.Msg) (answer T, err er
 	if len(data) == 0 {
 		return answer, nil
 	}
-	if err := json.Unmarshal(data, &answer); err != nil {
+	if err := decode(data, &answer); err != nil {
 		return answer, fmt.Errorf("answer on %s: %w", m.Subject, err)
 	}
 	return answer, nil

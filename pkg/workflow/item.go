@@ -96,10 +96,11 @@ func (p *PairedItems) UnmarshalJSON(data []byte) error {
 
 func pairedOne(data []byte) (PairedItem, error) {
 	var one PairedItem
-	if n := 0; json.Unmarshal(data, &n) == nil {
-		return PairedItem{Item: n}, nil
+	into := any(&one)
+	if len(data) > 0 && data[0] != '{' {
+		into = &one.Item
 	}
-	if err := json.Unmarshal(data, &one); err != nil {
+	if err := json.Unmarshal(data, into); err != nil {
 		return one, fmt.Errorf("pairedItem %s: %w", data, err)
 	}
 	return one, nil
