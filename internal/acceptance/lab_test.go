@@ -85,23 +85,38 @@ func TestMain(m *testing.M) {
 // run submits a workflow, waits for its end and returns the run in n8n's shape.
 func (l *lab) run(t *testing.T, document []byte, input workflow.Items) gjson.Result {
 	t.Helper()
-	id, err := l.Conn.Submit(t.Context(), &queue.Submission{Version: queue.Version, Workflow: document, Input: input})
+	id, err := l.Conn.Submit(t.Context(), &queue.Submission{Workflow: document, Input: input})
 	require.NoError(t, err)
 	return l.await(t, id)
 }
 
-// await waits for the end of an execution and returns its run.
+// await waits for the end of an execution and returns its run. It does not ask
+// again and again, which would be work for the coordinators that tests measure.
 func (l *lab) await(t *testing.T, id engine.ExecutionID) gjson.Result {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		x, err := l.Conn.Get(t.Context(), id, false)
-		return err == nil && x.Status.Finished()
-	}, within, 10*time.Millisecond, "execution %s does not end", id)
-	x, err := l.Conn.Get(t.Context(), id, true)
+	over := make(chan struct{}, 1)
+	stop, err := l.Conn.WatchLive(id, func(notice queue.Live) {
+		if notice.Kind == engine.LiveExecutionFinished {
+			over <- struct{}{}
+		}
+	})
 	require.NoError(t, err)
-	data, err := json.Marshal(x)
-	require.NoError(t, err)
-	return gjson.ParseBytes(data)
+	defer stop()
+	timeout := time.After(within)
+	for {
+		x, err := l.Conn.Get(t.Context(), id, true)
+		require.NoError(t, err)
+		if x.Status.Finished() {
+			data, err := json.Marshal(x)
+			require.NoError(t, err)
+			return gjson.ParseBytes(data)
+		}
+		select {
+		case <-over:
+		case <-timeout:
+			t.Fatalf("execution %s does not end; its stack is %v", id, x.Stack)
+		}
+	}
 }
 
 // inputOf is one item.
