@@ -56,9 +56,6 @@ type runOptions struct {
 	logLevel                string
 	workflows               string
 	timeout                 time.Duration
-	concurrency             int
-	thinkTime               time.Duration
-	sweepAfter, lease, wait time.Duration
 }
 
 func runCommand() *cobra.Command {

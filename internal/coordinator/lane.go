@@ -108,7 +108,7 @@ func (l *lane) attempt(group []*work) (refused []*work) {
 	var written []*batch
 	now := l.c.now()
 	for _, b := range batches {
-		if b.run(l) == errStale {
+		if errors.Is(b.run(l), errStale) {
 			delete(l.cache, b.x.id)
 			refused = append(refused, b.work...)
 			continue
@@ -264,7 +264,7 @@ func (b *batch) run(l *lane) error {
 			continue
 		}
 		b.x.used = l.c.now()
-		if err := w.handle(b.x); err == errStale {
+		if err := w.handle(b.x); errors.Is(err, errStale) {
 			b.work = append(kept, all[i:]...)
 			return errStale
 		} else if err != nil {

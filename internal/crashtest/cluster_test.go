@@ -94,7 +94,7 @@ func startCluster(t *testing.T) *cluster {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- mockllm.New(mockllm.Config{Script: parsed}).ServeListener(ctx, listener) }()
-	t.Cleanup(func() { cancel(); <-served })
+	t.Cleanup(func() { cancel(); require.NoError(t, <-served) })
 	credentials := filepath.Join(t.TempDir(), "credentials.json")
 	require.NoError(t, os.WriteFile(credentials, fmt.Appendf(nil,
 		`[{"id":"mock-llm","name":"Mock LLM","type":"openAiApi","data":{"apiKey":"mock","url":"http://%s/v1"}}]`, listener.Addr()), 0o600))

@@ -103,7 +103,9 @@ func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = server.Close()
 	}
-	<-served
+	if stopped := <-served; err == nil && !errors.Is(stopped, http.ErrServerClosed) {
+		err = stopped
+	}
 	return err
 }
 

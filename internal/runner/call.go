@@ -90,7 +90,11 @@ func (r *resolver) Resolve(ctx context.Context, call *node.Call, item int, raw j
 	}
 	scope := r.base
 	scope.Node = call.Node
-	return r.evaluator.Resolve(ctx, &scope, item, raw)
+	value, err := r.evaluator.Resolve(ctx, &scope, item, raw)
+	if failed := (*expression.Error)(nil); errors.As(err, &failed) {
+		return nil, expressionFailure(failed)
+	}
+	return value, err
 }
 
 // runScript runs the JavaScript of a Code node in the scope of one job.

@@ -167,9 +167,21 @@ func nodeError(err error) *engine.NodeError {
 		return failure
 	}
 	if failed := (*expression.Error)(nil); errors.As(err, &failed) {
-		return &engine.NodeError{Name: "ExpressionError", Message: failed.Message, Description: failed.Description, Reason: engine.ReasonExpression}
+		return expressionFailure(failed)
 	}
 	return &engine.NodeError{Name: "NodeOperationError", Message: err.Error()}
+}
+
+// expressionFailure is the node failure of an expression, as n8n shows it.
+func expressionFailure(e *expression.Error) *engine.NodeError {
+	failure := &engine.NodeError{Name: e.Name, Message: e.Message, Description: e.Description, Reason: engine.ReasonExpression}
+	if failure.Name == "" {
+		failure.Name = "ExpressionError"
+	}
+	if e.Type != "" {
+		failure.Context, _ = json.Marshal(map[string]string{"type": e.Type}) // a string always encodes
+	}
+	return failure
 }
 
 // jobData is the run data that a job brought along.

@@ -124,7 +124,7 @@ func (w *world) run(s *engine.State, job *engine.OpenJob) engine.Result {
 	var answers []string
 	for _, round := range s.Answers(e.RunRef()) {
 		for _, r := range round.Results {
-			answers = append(answers, asJSON(r.Record.Data), string(r.Action.ID))
+			answers = append(answers, asJSON(r.Record.Data), r.Action.ID)
 		}
 	}
 	what := []any{e.Node, asJSON(s.Inputs(e)), job.Slice, job.Attempt, answers}

@@ -122,7 +122,8 @@ type Action struct {
 	Error *NodeError `json:"error,omitempty"`
 }
 
-// ActionMetadata: ItemIndex is read by the engine, the rest comes back unchanged.
+// ActionMetadata goes with an action: ItemIndex is read by the engine, the rest
+// comes back unchanged.
 type ActionMetadata struct {
 	ItemIndex int             `json:"itemIndex"`
 	ToolName  string          `json:"toolName,omitempty"`

@@ -2,6 +2,7 @@ package expression
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/reprise-engine/reprise/pkg/javascript"
@@ -19,7 +20,7 @@ func (t thrown) Error() string {
 func (s *Scope) host() javascript.Host {
 	return func(op, arg string) (string, bool, error) {
 		raw, err := s.answer(op, arg)
-		if e, ok := err.(*Error); ok {
+		if e := (*Error)(nil); errors.As(err, &e) {
 			return "", false, thrown{e}
 		}
 		return string(raw), raw != nil, err

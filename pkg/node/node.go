@@ -30,9 +30,6 @@ type Type struct {
 	// History asks for the records of the node itself and of what fed it in
 	// its earlier runs (loops).
 	History bool
-	// RepeatSafe types may be run again with the same idempotency key after
-	// their worker was lost; the others answer "outcome unknown".
-	RepeatSafe bool
 	// Execute runs the node. An error that is an *engine.NodeError fails the
 	// node with it; any other error fails it with the error's text. Exactly
 	// ctx.Err() after ctx ended means the attempt was stopped.

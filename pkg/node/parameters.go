@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -105,7 +106,7 @@ func (c *Call) Bool(ctx context.Context, item int, path string, fallback bool) (
 }
 
 func (c *Call) parameterError(err error, item int, path string) error {
-	if ne, ok := err.(*engine.NodeError); ok {
+	if ne := (*engine.NodeError)(nil); errors.As(err, &ne) {
 		if ne.ItemIndex == nil {
 			ne.ItemIndex = &item
 		}

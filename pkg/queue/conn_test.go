@@ -197,7 +197,7 @@ func TestServerRestartsWithTheSameStore(t *testing.T) {
 	require.Equal(t, ErrQueued, first, "the running job is still in the stream")
 	require.Eventually(t, func() bool {
 		err := coordinator.PublishJobs(t.Context(), []*Job{job(2)})[0]
-		return err == nil || err == ErrQueued
+		return err == nil || errors.Is(err, ErrQueued)
 	}, patience, 10*time.Millisecond)
 	d := next(t, j)
 	require.Equal(t, job(2).ID, d.Job().ID)
@@ -262,7 +262,7 @@ func TestServerKilledUnderLoad(t *testing.T) {
 			batch = append(batch, job(i))
 		}
 		for i, err := range coordinator.PublishJobs(t.Context(), batch) {
-			if err == nil || err == ErrQueued {
+			if err == nil || errors.Is(err, ErrQueued) {
 				var n int
 				_, _ = fmt.Sscanf(string(batch[i].ID), "exec-1_%d", &n)
 				delete(pending, n)

@@ -25,8 +25,7 @@ func Agent() *node.Type {
 			Accepts:  []string{workflow.Memory, workflow.Tool, workflow.OutputParser},
 		},
 		// A slice only asks models; what its tools do is in runs of their own.
-		RepeatSafe: true,
-		Execute:    executeAgent,
+		Execute: executeAgent,
 	}
 }
 
@@ -39,8 +38,7 @@ func AgentTool() *node.Type {
 			SubNodes: map[string]string{workflow.LanguageModel: "Chat Model"},
 			Accepts:  []string{workflow.Memory, workflow.Tool, workflow.OutputParser},
 		},
-		RepeatSafe: true,
-		Execute:    executeAgent,
+		Execute: executeAgent,
 		Describe: func(ctx context.Context, call *node.Call) (*node.ToolDescription, error) {
 			description, err := text(ctx, call, 0, "toolDescription", "AI Agent that can call other tools")
 			if err != nil {

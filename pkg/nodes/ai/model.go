@@ -3,6 +3,7 @@ package ai
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -160,7 +161,7 @@ func rawJSON(text string) json.RawMessage { return json.RawMessage(text) }
 
 // modelFailure is err as the failure of the node that asked.
 func modelFailure(err error) *engine.NodeError {
-	if failure, ok := err.(*engine.NodeError); ok {
+	if failure := (*engine.NodeError)(nil); errors.As(err, &failure) {
 		return failure
 	}
 	return &engine.NodeError{Name: "NodeOperationError", Message: err.Error(), Reason: engine.ReasonModel}

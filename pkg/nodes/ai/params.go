@@ -128,8 +128,7 @@ func continues(n *workflow.Node) bool {
 // subNode is the type of a node that only serves others.
 func subNode(name string, versions ...float64) *node.Type {
 	return &node.Type{
-		Spec:       workflow.Spec{Type: family + name, Versions: versions, SubNode: true},
-		RepeatSafe: true,
+		Spec: workflow.Spec{Type: family + name, Versions: versions, SubNode: true},
 		Execute: func(_ context.Context, call *node.Call) (*node.Result, error) {
 			return nil, operationError(strconv.Quote(call.Node.Name)+" cannot run by itself", "Connect it to a node that uses it, such as an AI Agent.")
 		},

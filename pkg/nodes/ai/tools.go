@@ -3,6 +3,7 @@ package ai
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -73,8 +74,7 @@ func CodeTool() *node.Type {
 // {"response": text}. run gets the argument "input" of the item.
 func textTool(name string, versions []float64, run func(context.Context, *node.Call, int, gjson.Result) (string, []string, error), description string) *node.Type {
 	return &node.Type{
-		Spec:       workflow.Spec{Type: family + name, Versions: versions, ToolNode: true},
-		RepeatSafe: true,
+		Spec: workflow.Spec{Type: family + name, Versions: versions, ToolNode: true},
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
 			result := &node.Result{Result: engine.Result{Outputs: []workflow.Items{{}}}}
 			if len(call.Inputs) == 0 {
@@ -88,7 +88,8 @@ func textTool(name string, versions []float64, run func(context.Context, *node.C
 				answer, logs, err := run(ctx, call, i, arguments.Get("input"))
 				result.Logs = append(result.Logs, logs...)
 				out := workflow.Item{PairedItem: workflow.Paired(i)}
-				switch failure, failed := err.(*engine.NodeError); {
+				var failure *engine.NodeError
+				switch failed := errors.As(err, &failure); {
 				case err == nil:
 					out.JSON = json.RawMessage(`{"response":` + jsonobject.Quote(answer) + `}`)
 				case ctx.Err() != nil:

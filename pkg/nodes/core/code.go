@@ -18,9 +18,8 @@ import (
 // the network or the machine, so it may be repeated.
 func Code() *node.Type {
 	return &node.Type{
-		Spec:       workflow.Spec{Type: base + "code", Versions: []float64{1, 2}},
-		RepeatSafe: true,
-		Execute:    executeCode,
+		Spec:    workflow.Spec{Type: base + "code", Versions: []float64{1, 2}},
+		Execute: executeCode,
 	}
 }
 

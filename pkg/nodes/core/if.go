@@ -40,8 +40,7 @@ func splitter(name string, versions []float64, outputCount int, read func(contex
 			Type: base + name, Versions: versions,
 			Outputs: func(*workflow.Node) int { return outputCount },
 		},
-		Inline:     true,
-		RepeatSafe: true,
+		Inline: true,
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
 			met, err := read(ctx, call)
 			if err != nil {

@@ -13,9 +13,8 @@ import (
 // Limit keeps the first or the last items.
 func Limit() *node.Type {
 	return &node.Type{
-		Spec:       workflow.Spec{Type: base + "limit", Versions: []float64{1}},
-		Inline:     true,
-		RepeatSafe: true,
+		Spec:   workflow.Spec{Type: base + "limit", Versions: []float64{1}},
+		Inline: true,
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
 			count, err := call.Int(ctx, 0, "maxItems", 1)
 			if err != nil {
@@ -42,9 +41,8 @@ func Limit() *node.Type {
 // StopAndError ends the execution with an error of the author's choice.
 func StopAndError() *node.Type {
 	return &node.Type{
-		Spec:       workflow.Spec{Type: base + "stopAndError", Versions: []float64{1}},
-		Inline:     true,
-		RepeatSafe: true,
+		Spec:   workflow.Spec{Type: base + "stopAndError", Versions: []float64{1}},
+		Inline: true,
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
 			kind, err := choice(ctx, call, 0, "errorType", "errorMessage")
 			if err != nil {

@@ -27,10 +27,9 @@ func Loop() *node.Type {
 				return 2
 			},
 		},
-		Inline:     true,
-		History:    true,
-		RepeatSafe: true,
-		Execute:    executeLoop,
+		Inline:  true,
+		History: true,
+		Execute: executeLoop,
 	}
 }
 

@@ -17,9 +17,8 @@ func Merge() *node.Type {
 			Type: base + "merge", Versions: []float64{2, 2.1, 3, 3.1, 3.2},
 			RequiredInputs: mergeNeeds,
 		},
-		Inline:     true,
-		RepeatSafe: true,
-		Execute:    executeMerge,
+		Inline:  true,
+		Execute: executeMerge,
 	}
 }
 

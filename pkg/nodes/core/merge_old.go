@@ -18,9 +18,8 @@ func MergeOld() *node.Type {
 			// It always waited for both.
 			RequiredInputs: func(*workflow.Node) []int { return []int{0, 1} },
 		},
-		Inline:     true,
-		RepeatSafe: true,
-		Execute:    executeMergeOld,
+		Inline:  true,
+		Execute: executeMergeOld,
 	}
 }
 

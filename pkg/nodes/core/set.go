@@ -16,10 +16,9 @@ import (
 // Set (Edit Fields) makes new items from fields given one by one or as JSON.
 func Set() *node.Type {
 	return &node.Type{
-		Spec:       workflow.Spec{Type: base + "set", Versions: []float64{3, 3.1, 3.2, 3.3, 3.4}},
-		Inline:     true,
-		RepeatSafe: true,
-		Execute:    executeSet,
+		Spec:    workflow.Spec{Type: base + "set", Versions: []float64{3, 3.1, 3.2, 3.3, 3.4}},
+		Inline:  true,
+		Execute: executeSet,
 	}
 }
 

@@ -13,9 +13,8 @@ import (
 // SetOld is Set before 3: values grouped by type and taken as they come.
 func SetOld() *node.Type {
 	return &node.Type{
-		Spec:       workflow.Spec{Type: base + "set", Versions: []float64{1, 2}},
-		Inline:     true,
-		RepeatSafe: true,
+		Spec:   workflow.Spec{Type: base + "set", Versions: []float64{1, 2}},
+		Inline: true,
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
 			var out workflow.Items
 			for i := range mainInput(call) {

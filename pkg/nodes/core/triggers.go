@@ -35,10 +35,9 @@ func Triggers() []*node.Type {
 	var types []*node.Type
 	for _, start := range starts {
 		types = append(types, &node.Type{
-			Spec:       workflow.Spec{Type: start.name, Versions: start.versions, Trigger: true},
-			Inline:     true,
-			RepeatSafe: true,
-			Execute:    startExecution,
+			Spec:    workflow.Spec{Type: start.name, Versions: start.versions, Trigger: true},
+			Inline:  true,
+			Execute: startExecution,
 		})
 	}
 	return types
@@ -55,9 +54,8 @@ func startExecution(_ context.Context, call *node.Call) (*node.Result, error) {
 // NoOp passes its items on.
 func NoOp() *node.Type {
 	return &node.Type{
-		Spec:       workflow.Spec{Type: base + "noOp", Versions: []float64{1}},
-		Inline:     true,
-		RepeatSafe: true,
+		Spec:   workflow.Spec{Type: base + "noOp", Versions: []float64{1}},
+		Inline: true,
 		Execute: func(_ context.Context, call *node.Call) (*node.Result, error) {
 			return passAll(mainInput(call)), nil
 		},

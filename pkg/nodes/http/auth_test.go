@@ -82,7 +82,7 @@ func TestCredentialErrors(t *testing.T) {
 // A service that repeats the key in its error must not carry it into run data.
 func TestSecretsAreBlankedOutInErrors(t *testing.T) {
 	server := httptest.NewServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
-		nethttp.Error(w, "bad key "+r.Header.Get("Authorization")+" at "+r.URL.String(), 401)
+		nethttp.Error(w, "bad key "+r.Header.Get("Authorization")+" at "+r.URL.String(), nethttp.StatusUnauthorized)
 	}))
 	defer server.Close()
 	tests := []struct {

@@ -20,9 +20,6 @@ package http
 
 import (
 	nethttp "net/http"
-	"strings"
-
-	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/workflow"
@@ -63,16 +60,6 @@ func (c Config) Types() []*node.Type {
 			Describe: describe,
 		},
 	}
-}
-
-// RepeatSafe reports whether a node of these types only reads: its request may
-// be sent again without harm when it is unknown whether it was sent.
-func RepeatSafe(n *workflow.Node) bool {
-	method := gjson.GetBytes(n.Parameters, "method")
-	if n.TypeVersion < 3 {
-		method = gjson.GetBytes(n.Parameters, "requestMethod")
-	}
-	return !method.Exists() || reads(strings.ToUpper(method.String()))
 }
 
 func reads(method string) bool {

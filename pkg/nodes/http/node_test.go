@@ -167,14 +167,6 @@ func TestTool(t *testing.T) {
 	})
 }
 
-func TestRepeatSafe(t *testing.T) {
-	tests := map[string]bool{`{}`: true, `{"method":"get"}`: true, `{"method":"HEAD"}`: true, `{"method":"POST"}`: false, `{"method":"={{ $json.m }}"}`: false}
-	for parameters, want := range tests {
-		require.Equal(t, want, RepeatSafe(&workflow.Node{TypeVersion: 4.2, Parameters: []byte(parameters)}), parameters)
-	}
-	require.False(t, RepeatSafe(&workflow.Node{TypeVersion: 1, Parameters: []byte(`{"requestMethod":"POST"}`)}))
-}
-
 func TestTypesRegister(t *testing.T) {
 	var registry node.Registry
 	registry.Register(Types()...)
