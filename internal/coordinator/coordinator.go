@@ -61,7 +61,7 @@ type Config struct {
 	Version string
 	Now     func() time.Time // nil: time.Now
 
-	// Lanes is the number of groups that are handled at once (default 8), Group
+	// Lanes is the number of groups that are handled at once (default 4), Group
 	// the greatest number of events one takes together (default 64).
 	Lanes, Group int
 	// DeliveryLimit is how often a job is given to a worker before it is given up
@@ -121,7 +121,7 @@ func New(c Config) (*Coordinator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	defaultInt(&c.Lanes, 8)
+	defaultInt(&c.Lanes, 4)
 	defaultInt(&c.Group, 64)
 	defaultInt(&c.DeliveryLimit, 3)
 	if c.SweepAfter <= 0 {

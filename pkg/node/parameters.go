@@ -8,36 +8,23 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/reprise-engine/reprise/pkg/engine"
 )
 
 // Raw returns the parameter at a dotted path ("options.timeout",
 // "rules.values.0.outputKey") as the file has it, or nil.
 func (c *Call) Raw(path string) json.RawMessage {
-	raw := c.Node.Parameters
-	for _, key := range strings.Split(path, ".") {
-		if len(raw) == 0 {
-			return nil
-		}
-		switch raw[0] {
-		case '[':
-			var list []json.RawMessage
-			i, err := strconv.Atoi(key)
-			if err != nil || json.Unmarshal(raw, &list) != nil || i < 0 || i >= len(list) {
-				return nil
-			}
-			raw = list[i]
-		case '{':
-			var object map[string]json.RawMessage
-			if json.Unmarshal(raw, &object) != nil {
-				return nil
-			}
-			raw = object[key]
-		default:
-			return nil
-		}
+	keys := strings.Split(path, ".")
+	for i, key := range keys {
+		keys[i] = gjson.Escape(key)
 	}
-	return raw
+	found := gjson.GetBytes(c.Node.Parameters, strings.Join(keys, "."))
+	if !found.Exists() {
+		return nil
+	}
+	return c.Node.Parameters[found.Index : found.Index+len(found.Raw)]
 }
 
 // Param returns the parameter at path with its expressions evaluated for an

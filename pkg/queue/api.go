@@ -97,7 +97,7 @@ func Handle[Request, Answer any](f func(context.Context, *Request) (Answer, erro
 	return func(ctx context.Context, data []byte) (any, error) {
 		r := new(Request)
 		if len(data) > 0 {
-			if err := json.Unmarshal(data, r); err != nil {
+			if err := decode(data, r); err != nil {
 				return nil, &Problem{Code: CodeBadRequest, Message: fmt.Sprintf("request cannot be read: %v", err)}
 			}
 		}
@@ -218,7 +218,7 @@ func (c *Conn) submitEndpoint(submit func(context.Context, *Submission, func(eng
 	room := make(chan struct{}, maxAPISubmits)
 	handle := func(ctx context.Context, r micro.Request, data []byte) {
 		s := &Submission{}
-		if err := json.Unmarshal(data, s); err != nil {
+		if err := decode(data, s); err != nil {
 			<-room
 			c.fail(r.Reply(), &Problem{Code: CodeBadRequest, Message: fmt.Sprintf("submission cannot be read: %v", err)})
 			return

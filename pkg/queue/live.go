@@ -56,7 +56,7 @@ func (c *Conn) WatchLive(id engine.ExecutionID, handler func(Live)) (stop func()
 	}
 	return c.subscribe(subject, "", func(m *nats.Msg) {
 		var batch LiveNotices
-		if err := json.Unmarshal(m.Data, &batch); err != nil {
+		if err := decode(m.Data, &batch); err != nil {
 			c.log.Debug("notice cannot be read", zap.String("subject", m.Subject), zap.Error(err))
 			return
 		}

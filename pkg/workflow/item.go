@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 )
 
 // Item is one unit of data that flows along a connection. JSON is always an
@@ -96,6 +97,14 @@ func (p *PairedItems) UnmarshalJSON(data []byte) error {
 
 func pairedOne(data []byte) (PairedItem, error) {
 	var one PairedItem
+	// What items nearly always have is read without a JSON decoder.
+	if number, ok := bytes.CutPrefix(data, []byte(`{"item":`)); ok {
+		if number, ok = bytes.CutSuffix(number, []byte("}")); ok {
+			if n, err := strconv.Atoi(string(number)); err == nil {
+				return PairedItem{Item: n}, nil
+			}
+		}
+	}
 	into := any(&one)
 	if len(data) > 0 && data[0] != '{' {
 		into = &one.Item
