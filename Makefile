@@ -13,7 +13,7 @@ help: ## list the targets
 .PHONY: build
 build: ## build coordinator, worker and reprise into bin/
 	@mkdir -p bin
-	go build -trimpath -o bin/ ./cmd/...
+	go build -o bin/ ./cmd/...
 
 .PHONY: test
 test: ## run all tests (installs redis-server when it is missing)
