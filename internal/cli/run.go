@@ -48,14 +48,14 @@ func (o *output) set(allowed ...output) error {
 
 type runOptions struct {
 	servers
-	file, input, start      string
-	output                  output
-	trace                   bool
-	script, credentials     string
-	workers, coordinators   int
-	logLevel                string
-	workflows               string
-	timeout                 time.Duration
+	file, input, start    string
+	output                output
+	trace                 bool
+	script, credentials   string
+	workers, coordinators int
+	logLevel              string
+	workflows             string
+	timeout               time.Duration
 }
 
 func runCommand() *cobra.Command {
