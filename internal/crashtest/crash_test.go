@@ -217,6 +217,8 @@ func TestToolThatKillsItsWorkers(t *testing.T) {
 			c.dump()
 			t.Fatalf("the tool was not called by worker %d", i)
 		}
+		c.awaitToolDone(ids[0], "Alpha")
+		c.awaitToolDone(ids[0], "Gamma")
 		c.workers[i].kill()
 		if i+1 < len(c.workers) {
 			c.workers[i+1].start("")
