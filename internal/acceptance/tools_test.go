@@ -44,13 +44,16 @@ func TestParallelTools(t *testing.T) {
 	}
 	site.Script(t, fmt.Sprintf(`{"five": {"turns": [{"tool_calls": [%s]}, {"content": "done"}]}}`, strings.Join(calls, ",")))
 	document := site.Agent("five", tools...)
-	before := time.Now()
-	run := l.run(t, document, nil)
-	took := time.Since(before)
-	require.Equal(t, "success", run.Get("status").Str, run.Raw)
-	t.Logf("five tools of one second each took %s", took.Round(time.Millisecond))
+	// The first run of a process also starts the JavaScript engine.
+	for _, which := range []string{"first", "second"} {
+		before := time.Now()
+		run := l.run(t, document, nil)
+		took := time.Since(before)
+		require.Equal(t, "success", run.Get("status").Str, run.Raw)
+		t.Logf("five tools of one second each took %s in the %s run", took.Round(time.Millisecond), which)
+		assert.Less(t, took, 2500*time.Millisecond) // about 1.02 s on a machine with nothing else to do
+	}
 	assert.EqualValues(t, 5, most.Load(), "tools at the same time")
-	assert.Less(t, took, 2500*time.Millisecond) // about 1.1 s on a machine with nothing else to do
 }
 
 // TestGrowth: what an Agent's round costs in Redis does not grow with the
