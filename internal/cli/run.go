@@ -82,7 +82,7 @@ func runCommand() *cobra.Command {
 	f.BoolVar(&o.trace, "trace", false, "the same as --output trace: every step with the stack")
 	f.StringVar(&o.script, "mock-llm", "", "script of a mock LLM that all OpenAI credentials lead to")
 	f.StringVar(&o.credentials, "credentials", os.Getenv("REPRISE_CREDENTIALS_FILE"), "credentials in the format of n8n's decrypted export")
-	f.StringVar(&o.workflows, "workflows", "", "directory of workflows that this one may call")
+	f.StringVar(&o.workflows, "workflows", "", "directory of workflows that this one may call (no node type calls workflows yet)")
 	f.IntVar(&o.workers, "workers", 1, "workers to start")
 	f.IntVar(&o.coordinators, "coordinators", 1, "coordinators to start")
 	f.DurationVar(&o.timeout, "timeout", 0, "cancel the execution after this time (default: never)")

@@ -51,7 +51,7 @@ func CoordinatorCommand() (*cobra.Command, error) {
 
 // WorkerCommand is the worker program.
 func WorkerCommand() (*cobra.Command, error) {
-	var s Worker
+	s := Worker{Warm: true}
 	return command("worker", "Run a worker: it runs the nodes of workflows. It needs NATS only.", &s,
 		func() (string, string, time.Duration) { return s.LogLevel, s.MetricsAddr, s.DrainTimeout },
 		func(ctx context.Context, log *zap.Logger) (*Process, error) { return StartWorker(ctx, s, log) })

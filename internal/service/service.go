@@ -50,6 +50,9 @@ type Worker struct {
 	Lease           time.Duration `env:"REPRISE_JOB_LEASE" envDefault:"30s" help:"how long a job may be without a sign of life before another worker gets it (ack wait)"`
 	CredentialsFile string        `env:"REPRISE_CREDENTIALS_FILE" help:"credentials in the format of n8n's decrypted export"`
 	DrainTimeout    time.Duration `env:"REPRISE_DRAIN_TIMEOUT" envDefault:"20s" help:"how long running jobs may take after SIGTERM before they are handed back"`
+	// Warm starts the JavaScript engine in the background, so that the first
+	// expression that needs it does not wait for it.
+	Warm bool `env:"-"`
 	// Credentials, when not nil, is used instead of CredentialsFile.
 	Credentials    *credentials.Store `env:"-"`
 	MaxResultBytes int                `env:"REPRISE_MAX_RESULT_BYTES" envDefault:"67108864" help:"greatest size of one node's output"`
@@ -147,12 +150,22 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 		conn.Close()
 		return nil, err
 	}
+	warmed := make(chan struct{})
+	go func() {
+		defer close(warmed)
+		if s.Warm {
+			if _, err := evaluator.Evaluate(ctx, &expression.Scope{}, 0, "={{ 1 + 1 }}"); err != nil {
+				log.Warn("JavaScript engine cannot be started", zap.Error(err))
+			}
+		}
+	}()
 	client := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: s.Concurrency, IdleConnTimeout: 90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 	}
 	closeAll := func() {
 		client.CloseIdleConnections()
+		<-warmed
 		_ = evaluator.Close()
 		conn.Close()
 	}
