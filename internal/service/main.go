@@ -28,11 +28,17 @@ const (
 	ExitUnavailable = 4 // Redis, NATS or the coordinators cannot be used
 )
 
+// errUnhealthy is what a health check found. Its exit code is 1: containers
+// know only 0 and 1.
+var errUnhealthy = errors.New("unhealthy")
+
 // ExitCode is the exit code that an error of starting or connecting stands for.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return ExitOK
+	case errors.Is(err, errUnhealthy):
+		return ExitFailed
 	case errors.Is(err, queue.ErrUnavailable), errors.Is(err, queue.ErrCredentials), errors.Is(err, queue.ErrNoJetStream),
 		errors.Is(err, queue.ErrNoCoordinator), errors.Is(err, queue.ErrNoStream), errors.Is(err, queue.ErrFull), errors.Is(err, queue.ErrClosed),
 		errors.Is(err, state.ErrUnavailable), errors.Is(err, state.ErrCredentials), errors.Is(err, state.ErrFull):
@@ -94,7 +100,10 @@ func command(name, about string, settings any, common func() (logLevel, metricsA
 			_, addr, _ := common()
 			ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
 			defer cancel()
-			return health.Probe(ctx, addr)
+			if err := health.Probe(ctx, addr); err != nil {
+				return fmt.Errorf("%w: %w", errUnhealthy, err)
+			}
+			return nil
 		},
 	})
 	return cmd, nil
