@@ -36,7 +36,7 @@ func (c *Call) Param(ctx context.Context, item int, path string) (json.RawMessag
 	}
 	value, err := c.Parameters.Resolve(ctx, c, item, raw)
 	if err != nil {
-		return nil, c.parameterError(err, item, path)
+		return nil, ParameterError(err, item, path)
 	}
 	return value, nil
 }
@@ -49,7 +49,7 @@ func (c *Call) ParamInto(ctx context.Context, item int, path string, dst any) er
 		return err
 	}
 	if err := json.Unmarshal(value, dst); err != nil {
-		return c.parameterError(fmt.Errorf("%s is no %T", value, dst), item, path)
+		return ParameterError(fmt.Errorf("%s is no %T", value, dst), item, path)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (c *Call) Int(ctx context.Context, item int, path string, fallback int) (in
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return fallback, c.parameterError(fmt.Errorf("%q is no number", text), item, path)
+		return fallback, ParameterError(fmt.Errorf("%q is no number", text), item, path)
 	}
 	return int(f), nil
 }
@@ -89,15 +89,21 @@ func (c *Call) Bool(ctx context.Context, item int, path string, fallback bool) (
 	case text == "true" || text == "false":
 		return text == "true", nil
 	}
-	return fallback, c.parameterError(fmt.Errorf("%q is neither true nor false", text), item, path)
+	return fallback, ParameterError(fmt.Errorf("%q is neither true nor false", text), item, path)
 }
 
-func (c *Call) parameterError(err error, item int, path string) error {
-	if ne := (*engine.NodeError)(nil); errors.As(err, &ne) {
-		if ne.ItemIndex == nil {
-			ne.ItemIndex = &item
+// ParameterError is err as the failure of a parameter, for an item. A node
+// failure keeps its words, and a stopped context stays what it is.
+func ParameterError(err error, item int, path string) error {
+	var failure *engine.NodeError
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &failure):
+		if failure.ItemIndex == nil {
+			failure.ItemIndex = &item
 		}
-		return ne
+		return failure
 	}
 	return &engine.NodeError{
 		Name: "NodeOperationError", Message: err.Error(),

@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/fromai"
+	"github.com/reprise-engine/reprise/pkg/nodes/httpstatus"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/nodes/nodestest"
 	"github.com/reprise-engine/reprise/pkg/workflow"
@@ -98,7 +99,7 @@ func newPlay(t testing.TB, document []byte, url string) *play {
 
 func fakeHTTP(_ context.Context, call *node.Call) (*node.Result, error) {
 	if strings.Contains(string(call.Node.Parameters), "/fail") {
-		return nil, &engine.NodeError{Name: "NodeApiError", Message: statusTexts[500]}
+		return nil, &engine.NodeError{Name: "NodeApiError", Message: httpstatus.Messages[500]}
 	}
 	said := strings.ToUpper(gjson.GetBytes(call.ToolArguments, "text").String())
 	return &node.Result{Result: engine.Result{Outputs: []workflow.Items{nodestest.Items(`{"result":"SHOUT ` + said + `"}`)}}}, nil

@@ -14,22 +14,8 @@ import (
 	"github.com/openai/openai-go/v3"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/nodes/httpstatus"
 )
-
-// statusTexts are n8n's messages for the HTTP status of a service.
-var statusTexts = map[int]string{
-	400: "Bad request - please check your parameters",
-	401: "Authorization failed - please check your credentials",
-	402: "Payment required - perhaps check your payment details?",
-	403: "Forbidden - perhaps check your credentials?",
-	404: "The resource you are requesting could not be found",
-	405: "Method not allowed - please check you are using the right HTTP method",
-	429: "The service is receiving too many requests from you",
-	500: "The service was not able to process your request",
-	502: "Bad gateway - the service failed to handle your request",
-	503: "Service unavailable - try again later or consider setting this node to retry automatically (in the node settings)",
-	504: "Gateway timed out - perhaps try again later?",
-}
 
 // badAnswer is what a model's server sent that is no answer.
 type badAnswer struct{ what string }
@@ -45,7 +31,7 @@ func (m *openAI) failure(err error) *engine.NodeError {
 	switch {
 	case errors.As(err, &api):
 		failure.HTTPCode = strconv.Itoa(api.StatusCode)
-		failure.Message = statusTexts[api.StatusCode]
+		failure.Message = httpstatus.Messages[api.StatusCode]
 		if failure.Message == "" {
 			failure.Message = fmt.Sprintf("The model's server answered with status %d", api.StatusCode)
 		}

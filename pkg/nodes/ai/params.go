@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"strconv"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
-	"github.com/reprise-engine/reprise/pkg/expression"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
@@ -50,7 +48,7 @@ func param(ctx context.Context, call *node.Call, item int, path string) (gjson.R
 	}
 	value, err := call.Parameters.Resolve(ctx, call, item, json.RawMessage(raw.Raw))
 	if err != nil {
-		return gjson.Result{}, parameterError(err, item, path)
+		return gjson.Result{}, node.ParameterError(err, item, path)
 	}
 	if parsed := gjson.ParseBytes(value); parsed.Type != gjson.Null {
 		return parsed, nil
@@ -92,26 +90,6 @@ func number(ctx context.Context, call *node.Call, item int, path string) (float6
 		}
 	}
 	return n, true, nil
-}
-
-func parameterError(err error, item int, path string) error {
-	var failure *engine.NodeError
-	var expr *expression.Error
-	switch {
-	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.As(err, &failure):
-		if failure.ItemIndex == nil {
-			failure.ItemIndex = &item
-		}
-		return failure
-	case errors.As(err, &expr):
-		return &engine.NodeError{
-			Name: "ExpressionError", Message: expr.Message, Description: expr.Description,
-			Reason: engine.ReasonExpression, ItemIndex: &item,
-		}
-	}
-	return operationError(err.Error(), "parameter "+path)
 }
 
 // operationError is n8n's error of a node's own code.

@@ -10,7 +10,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
-	"github.com/reprise-engine/reprise/pkg/expression"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
@@ -30,7 +29,7 @@ func resolve(ctx context.Context, call *node.Call, item int, raw gjson.Result, p
 	}
 	value, err := call.Parameters.Resolve(ctx, call, item, json.RawMessage(raw.Raw))
 	if err != nil {
-		return gjson.Result{}, parameterError(err, item, path)
+		return gjson.Result{}, node.ParameterError(err, item, path)
 	}
 	return gjson.ParseBytes(value), nil
 }
@@ -58,26 +57,6 @@ func choice(ctx context.Context, call *node.Call, item int, path, fallback strin
 		return fallback, err
 	}
 	return value.String(), nil
-}
-
-func parameterError(err error, item int, path string) error {
-	var failure *engine.NodeError
-	var expr *expression.Error
-	switch {
-	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.As(err, &failure):
-		if failure.ItemIndex == nil {
-			failure.ItemIndex = &item
-		}
-		return failure
-	case errors.As(err, &expr):
-		return &engine.NodeError{
-			Name: "ExpressionError", Message: expr.Message, Description: expr.Description,
-			Reason: engine.ReasonExpression, ItemIndex: &item,
-		}
-	}
-	return operationError(item, err.Error(), "parameter "+path)
 }
 
 // operationError is n8n's error of a node's own code; item -1 names no item.

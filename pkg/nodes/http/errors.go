@@ -19,6 +19,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/nodes/httpstatus"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 )
 
@@ -58,28 +59,13 @@ func asFailure(err error, item int, s *secrets) *failure {
 	return &failure{node: &ne, item: s.redactJSON(f.item)}
 }
 
-// statusMessages are n8n's words for what a service answered.
-var statusMessages = map[int]string{
-	400: "Bad request - please check your parameters",
-	401: "Authorization failed - please check your credentials",
-	402: "Payment required - perhaps check your payment details?",
-	403: "Forbidden - perhaps check your credentials?",
-	404: "The resource you are requesting could not be found",
-	405: "Method not allowed - please check you are using the right HTTP method",
-	429: "The service is receiving too many requests from you",
-	500: "The service was not able to process your request",
-	502: "Bad gateway - the service failed to handle your request",
-	503: "Service unavailable - try again later or consider setting this node to retry automatically (in the node settings)",
-	504: "Gateway timed out - perhaps try again later?",
-}
-
 func statusMessage(status int) string {
-	if m, ok := statusMessages[status]; ok {
+	if m, ok := httpstatus.Messages[status]; ok {
 		return m
 	}
 	switch {
 	case status >= 500:
-		return statusMessages[500]
+		return httpstatus.Messages[500]
 	case status >= 400:
 		return "Your request is invalid or could not be processed by the service"
 	}
