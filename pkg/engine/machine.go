@@ -7,11 +7,41 @@ import "github.com/reprise-engine/reprise/pkg/workflow"
 type Machine struct {
 	workflow *workflow.Workflow
 	catalog  workflow.Catalog
+	limits   Limits
 }
 
-// New returns the machine of a workflow.
+// Limits end executions that would not end by themselves.
+type Limits struct {
+	// RunsPerNode bounds how often one node runs in an execution; 0 is
+	// DefaultRunsPerNode. The workflow's settings may say otherwise (maxRunsPerNode).
+	RunsPerNode int
+	// Depth bounds how deep executions start one another; 0 is DefaultDepth.
+	Depth int
+}
+
+// The limits of an execution that sets none.
+const (
+	DefaultRunsPerNode = 10_000
+	DefaultDepth       = 20
+)
+
+// New returns the machine of a workflow, with the default limits.
 func New(w *workflow.Workflow, c workflow.Catalog) *Machine {
-	return &Machine{workflow: w, catalog: c}
+	return NewLimited(w, c, Limits{})
+}
+
+// NewLimited is New with limits.
+func NewLimited(w *workflow.Workflow, c workflow.Catalog, l Limits) *Machine {
+	if l.RunsPerNode <= 0 {
+		l.RunsPerNode = DefaultRunsPerNode
+	}
+	if w.Settings.MaxRunsPerNode > 0 {
+		l.RunsPerNode = int(w.Settings.MaxRunsPerNode)
+	}
+	if l.Depth <= 0 {
+		l.Depth = DefaultDepth
+	}
+	return &Machine{workflow: w, catalog: c, limits: l}
 }
 
 // Workflow is the document the machine runs.

@@ -21,6 +21,10 @@ type State struct {
 	Rounds map[RunRef][]*OpenRound
 	// Joins are partly filled inputs of multi-input nodes, by node, oldest first.
 	Joins map[string][]*Join
+	// Parked runs, by token, and what is known of the children they wait for, by
+	// token and index.
+	Parked   map[string]*Parked
+	Children map[string]map[int]*ChildResult
 	// Timers that are set: id to due time in milliseconds.
 	Timers map[string]int64
 	// Context is what nodes keep between their runs (loop state).
@@ -38,6 +42,15 @@ type Meta struct {
 	WorkflowID   string      `json:"workflowId,omitempty"`
 	WorkflowName string      `json:"workflowName,omitempty"`
 	Mode         string      `json:"mode"` // manual, trigger, chat …
+	// Parent of an execution that another one started; Root is the first of that line
+	// and Depth how many are above this one.
+	Parent *Parent     `json:"parent,omitempty"`
+	Root   ExecutionID `json:"root,omitempty"`
+	Depth  int         `json:"depth,omitempty"`
+	// RetryOf is the execution that this one repeats.
+	RetryOf ExecutionID `json:"retryOf,omitempty"`
+	// Destination of a run up to a node.
+	Destination *Destination `json:"destination,omitempty"`
 	Status       Status      `json:"status"`
 	StartedAt    int64       `json:"startedAt,omitempty"` // milliseconds since 1970
 	StoppedAt    int64       `json:"stoppedAt,omitempty"`
@@ -51,6 +64,12 @@ type Meta struct {
 	NextTop   int64      `json:"nextTop"`   // Seq of the next entry pushed on top
 	NextLast  int64      `json:"nextLast"`  // Seq of the next entry appended below (negative)
 	NextJoin  int        `json:"nextJoin"`
+	// LastWebhook is the number of the last wait for a webhook, -1 before the first.
+	LastWebhook int `json:"lastWebhook"`
+	// TimeLeft of the execution's time limit while it waits for people, in milliseconds.
+	TimeLeft int64 `json:"timeLeft,omitempty"`
+	// Orphans are children to be cancelled that nobody waits for any more.
+	Orphans []ExecutionID `json:"orphans,omitempty"`
 	// Flags are the numbered behaviours this execution was started with. None
 	// exists yet. A change of the engine that could alter an execution in flight
 	// gets the next number, is written into Meta by whoever starts executions,

@@ -101,6 +101,23 @@ type RecordMetadata struct {
 	Round *int `json:"round,omitempty"`
 	// Rounds is the number of requests this run made.
 	Rounds int `json:"rounds,omitempty"`
+	// Wait is the token of the run's last wait; Outcome how its question was decided,
+	// and Decision by whom.
+	Wait     string    `json:"wait,omitempty"`
+	Outcome  Outcome   `json:"outcome,omitempty"`
+	Decision *Decision `json:"decision,omitempty"`
+	// SubExecution is the execution that the run started (the first of several),
+	// SubExecutionsCount how many there were.
+	SubExecution       *ExecutionRef `json:"subExecution,omitempty"`
+	SubExecutionsCount int           `json:"subExecutionsCount,omitempty"`
+	// ParentExecution is in the record of the node an execution began with.
+	ParentExecution *ExecutionRef `json:"parentExecution,omitempty"`
+}
+
+// ExecutionRef names an execution in run data.
+type ExecutionRef struct {
+	ExecutionID ExecutionID `json:"executionId"`
+	WorkflowID  string      `json:"workflowId,omitempty"`
 }
 
 // SubRunRef points to the record of a sub-node used by a run.
@@ -127,6 +144,10 @@ type Action struct {
 type ActionMetadata struct {
 	ItemIndex int             `json:"itemIndex"`
 	ToolName  string          `json:"toolName,omitempty"`
+	// Approval is the run of the gate that allows this call: an approved question of
+	// the same requester about the same call id and arguments. A tool that is
+	// connected through a gate runs only with it, and once.
+	Approval *RunRef `json:"approval,omitempty"`
 	Extra     json.RawMessage `json:"extra,omitempty"`
 }
 
@@ -164,13 +185,14 @@ type SubRun struct {
 }
 
 // Result is what one slice of a node's run produced. Exactly one of Outputs,
-// Request and Error counts, in the order Error, Request, Outputs; all absent
-// is n8n's null output: the branch ends silently.
+// Request, Wait and Error counts, in the order Error, Request, Wait, Outputs; all
+// absent is n8n's null output: the branch ends silently.
 type Result struct {
 	// Outputs by main output index. A node returns as many as its Spec declares
 	// (fewer is read as null for the rest).
 	Outputs []workflow.Items `json:"outputs,omitempty"`
 	Request *Request         `json:"request,omitempty"`
+	Wait    *Wait            `json:"wait,omitempty"`
 	Error   *NodeError       `json:"error,omitempty"`
 	SubRuns []SubRun         `json:"subRuns,omitempty"`
 	// Context replaces the node's stored context (loop state) when not nil.
@@ -239,6 +261,14 @@ type Entry struct {
 	Once bool `json:"once,omitempty"`
 	// Progress of the run so far; nil until the run was announced.
 	Progress *Progress `json:"progress,omitempty"`
+	// Waits is how often the run was parked, Wait the token of the last time, and
+	// Resumption what ended that wait (State.Resumption has all of it).
+	Waits      int         `json:"waits,omitempty"`
+	Wait       string      `json:"wait,omitempty"`
+	Resumption *Resumption `json:"resumption,omitempty"`
+	// Key is the idempotency key of a slice that failed in the execution which this
+	// one retries.
+	Key string `json:"key,omitempty"`
 }
 
 // AsTool reports whether the entry is a tool call, also one that is itself a
@@ -287,6 +317,33 @@ type Started struct {
 	At    int64
 	Start string
 	Input workflow.Items
+	// Destination, when set, is the only node that the run is for: nodes that do
+	// not lead to it are left out (n8n's destinationNode).
+	Destination *Destination
+	// Partial, when not nil, takes the place of Start and Input: what to begin with
+	// in a run that reuses earlier run data (Machine.PlanPartial).
+	Partial *Partial
+}
+
+// Destination is where a run ends.
+type Destination struct {
+	Node string `json:"nodeName"`
+	// Exclusive leaves the node itself out.
+	Exclusive bool `json:"exclusive,omitempty"`
+}
+
+// Partial is a run that begins in the middle, with run data of an earlier one.
+type Partial struct {
+	RunData map[string][]*Record // what is kept
+	Entries []Entry              // to run, the first on top
+	Joins   []Join               // inputs that have come already
+}
+
+// Retried begins an execution where a failed one broke off: with its run data,
+// stack and rounds, the failed runs to be run again. From is not changed.
+type Retried struct {
+	At   int64
+	From *State
 }
 
 // NodeFinished brings the result of a job. A result for a job that is not open
@@ -301,6 +358,26 @@ type NodeFinished struct {
 type TimerFired struct {
 	At    int64
 	Timer string
+}
+
+// Resumed says that what a parked run waits for has happened: its webhook was
+// called (Data) or its question decided (Decision). It changes nothing when the run
+// is not parked (any more).
+type Resumed struct {
+	At       int64
+	Token    string
+	Data     json.RawMessage
+	Decision *Decision
+}
+
+// ChildFinished brings the end of an execution that was started for a parked
+// run, or for a detached one that it is stored. It changes nothing when the run is
+// not parked or has this result.
+type ChildFinished struct {
+	At     int64
+	Token  string
+	Index  int
+	Result ChildResult
 }
 
 // CancelRequested ends the execution for good.
@@ -327,6 +404,9 @@ type WorkerLost struct {
 func (Started) isEvent()         {}
 func (NodeFinished) isEvent()    {}
 func (TimerFired) isEvent()      {}
+func (Retried) isEvent()         {}
+func (Resumed) isEvent()         {}
+func (ChildFinished) isEvent()   {}
 func (CancelRequested) isEvent() {}
 func (GivenAgain) isEvent()      {}
 func (WorkerLost) isEvent()      {}
@@ -341,7 +421,15 @@ type Step struct {
 	// Dropped are jobs that no longer count (cancel, timeout): workers are told,
 	// their results will change nothing.
 	Dropped []JobID
-	Live    []Live
+	// Children are to be started. Starting one again is harmless: it has an id of
+	// its own.
+	Children []ChildStart
+	// Orphans are executions to be cancelled: nobody waits for them any more.
+	Orphans []ExecutionID
+	// Questions that were asked, or are over when At is 0; the ID is the token. They
+	// are an index for people, written in the commit.
+	Questions []TimerChange
+	Live      []Live
 	// Done: the execution is over; its keys may get their expiry.
 	Done bool
 	// Ignored: the event was late or repeated and changed nothing.
@@ -384,7 +472,8 @@ const (
 	LiveExecutionStarted  LiveKind = "workflowExecuteBefore"
 	LiveNodeStarted       LiveKind = "nodeExecuteBefore"
 	LiveNodeFinished      LiveKind = "nodeExecuteAfter"
-	LiveExecutionFinished LiveKind = "workflowExecuteAfter"
+	LiveExecutionFinished LiveKind = "workflowExecuteAfter" // also, with StatusWaiting, when all that is left waits
+	LiveExecutionResumed  LiveKind = "workflowExecuteResume"
 )
 
 // Live is a notice for people who watch: what a node or the execution just did.

@@ -24,6 +24,8 @@ import (
 // Type is a node type.
 type Type struct {
 	workflow.Spec
+	// Waits: the type may return a Wait, so its runs are told where they can be resumed.
+	Waits bool
 	// Inline types are cheap and have no side effects: the coordinator runs
 	// them itself when all their expressions are plain paths.
 	Inline bool
@@ -79,6 +81,8 @@ type Call struct {
 	// ToolArguments are the model's arguments when the node runs as a tool, else nil.
 	ToolArguments json.RawMessage
 	ToolCallID    string
+	// Resumption is what ended the run's last wait, nil when it did not wait.
+	Resumption *engine.Resumption
 	// Context is what an earlier run of this node left in Result.Context.
 	Context json.RawMessage
 	// SubNodes are the nodes attached to this one, by connection type, in order,
@@ -148,6 +152,10 @@ type RunData interface {
 type ExecutionInfo struct {
 	ID   engine.ExecutionID
 	Mode string
+	// ResumeURL is called to end a webhook wait of the execution ($execution.resumeUrl);
+	// ApprovalURL shows and decides the question that this slice will ask. Both are ""
+	// when the coordinators have no public URL or the node cannot use them.
+	ResumeURL, ApprovalURL string
 }
 
 // WorkflowInfo is what node code may know about its workflow.

@@ -69,10 +69,23 @@ type Execution struct {
 	StoppedAt    int64              `json:"stoppedAt,omitempty"`
 	LastNode     string             `json:"lastNode,omitempty"`
 	Error        *engine.NodeError  `json:"error,omitempty"`
-	// Stack, top first, of one that is not finished.
-	Stack []string `json:"stack,omitempty"`
+	// Stack, top first, of one that is not finished, and what it waits for.
+	Stack   []string  `json:"stack,omitempty"`
+	Waiting []Waiting `json:"waiting,omitempty"`
+	// Parent is the execution that started this one, RetryOf the one that it repeats.
+	Parent  engine.ExecutionID `json:"parent,omitempty"`
+	RetryOf engine.ExecutionID `json:"retryOf,omitempty"`
 	// Data is {"resultData": …} as n8n has it, when it was asked for.
 	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// Waiting is one thing that an execution waits for.
+type Waiting struct {
+	Token string          `json:"token"` // also the id of the approval, for one
+	Node  string          `json:"node"`
+	Kind  engine.WaitKind `json:"kind"`
+	Since int64           `json:"since"`           // milliseconds since 1970
+	Until int64           `json:"until,omitempty"` // 0: no deadline
 }
 
 // API are the handlers of the micro service. An error that is a *Problem, or

@@ -42,6 +42,11 @@ type Job struct {
 	// ToolArguments and ToolCallID of a tool run.
 	ToolArguments json.RawMessage `json:"toolArguments,omitempty"`
 	ToolCallID    string          `json:"toolCallId,omitempty"`
+	// ResumeURL ($execution.resumeUrl) and ApprovalURL, for nodes that can use them.
+	ResumeURL   string `json:"resumeUrl,omitempty"`
+	ApprovalURL string `json:"approvalUrl,omitempty"`
+	// Resumption of a run that waited.
+	Resumption *engine.Resumption `json:"resumption,omitempty"`
 	// Rounds answered so far, for a resumed requester.
 	Rounds  []engine.Round  `json:"rounds,omitempty"`
 	Context json.RawMessage `json:"context,omitempty"`
@@ -122,9 +127,15 @@ type Submission struct {
 	// Workflow document, or WorkflowHash of one that is stored.
 	Workflow     json.RawMessage `json:"workflow,omitempty"`
 	WorkflowHash string          `json:"workflowHash,omitempty"`
-	Start        string          `json:"start,omitempty"`
-	Mode         string          `json:"mode,omitempty"`
-	Input        workflow.Items  `json:"input,omitempty"`
+	// WorkflowID names a workflow that was put into the store, in its latest form.
+	WorkflowID string         `json:"workflowId,omitempty"`
+	Start      string         `json:"start,omitempty"`
+	Mode       string         `json:"mode,omitempty"`
+	Input      workflow.Items `json:"input,omitempty"`
+	// Destination runs the workflow up to a node only. With RunData of an earlier run
+	// ({"node": [record …]}) what it has is not run again.
+	Destination *engine.Destination         `json:"destination,omitempty"`
+	RunData     map[string][]*engine.Record `json:"runData,omitempty"`
 }
 
 // Problem is an error answer of the API. Codes are documented in docs/protocol.md.

@@ -15,6 +15,8 @@ type Item struct {
 	PairedItem PairedItems       `json:"pairedItem,omitempty"`
 	// Error is an item-level error: the node succeeded, this item did not.
 	Error json.RawMessage `json:"error,omitempty"`
+	// Metadata links the item to the execution it came from: {"subExecution": …}.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
 // Items is one output (or input). nil means "no data for this output" and is

@@ -76,6 +76,7 @@ type Settings struct {
 	ErrorWorkflow    string  `json:"errorWorkflow,omitempty"`    // id of the workflow started when this one fails
 	Timezone         string  `json:"timezone,omitempty"`         // IANA name
 	ExecutionTimeout float64 `json:"executionTimeout,omitempty"` // seconds; 0 or less is none
+	MaxRunsPerNode   float64 `json:"maxRunsPerNode,omitempty"`   // bounds loops; 0 or less is the engine's own limit
 }
 
 // Spec is what the document and the engine must know about a node type; the
