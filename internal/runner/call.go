@@ -20,11 +20,11 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 		RunIndex: job.RunIndex, Inputs: job.Inputs, Sources: job.Source, RunData: data,
 		Nodes: plan.nodes, ToolArguments: job.ToolArguments, Timezone: plan.Timezone, Now: r.config.Now(),
 	}
-	scope.Execution.ID, scope.Execution.Mode = string(job.Execution), job.Mode
+	scope.Execution.ID, scope.Execution.Mode, scope.Execution.ResumeURL = string(job.Execution), job.Mode, job.ResumeURL
 	scope.Workflow.ID, scope.Workflow.Name, scope.Workflow.Active = plan.WorkflowID, plan.WorkflowName, plan.Active
 
 	base := node.Call{
-		Execution: node.ExecutionInfo{ID: job.Execution, Mode: job.Mode},
+		Execution: node.ExecutionInfo{ID: job.Execution, Mode: job.Mode, ResumeURL: job.ResumeURL, ApprovalURL: job.ApprovalURL},
 		Workflow: node.WorkflowInfo{
 			ID: plan.WorkflowID, Name: plan.WorkflowName, Active: plan.Active,
 			Timezone: plan.Timezone, Nodes: plan.nodes,
@@ -43,6 +43,7 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 	top.Node, top.Type = n, typ
 	top.Rounds, top.Context = job.Rounds, job.Context
 	top.ToolArguments, top.ToolCallID = job.ToolArguments, job.ToolCallID
+	top.Resumption = job.Resumption
 	top.SubNodes = r.subCalls(&base, plan, n.Name, map[string]bool{n.Name: true})
 	return &top
 }

@@ -144,3 +144,21 @@ func TestJobsThatCannotBeRead(t *testing.T) {
 	require.Equal(t, "Unrecognized node type: test.other version 2", result.Error.Message)
 	require.True(t, result.Error.NotRetryable)
 }
+
+func TestRunTellsTheNodeHowItsWaitEnded(t *testing.T) {
+	resumption := &engine.Resumption{Kind: engine.WaitWebhook, Data: []byte(`{"body":{"a":1}}`)}
+	_, err := run(t, func(j *queue.Job) {
+		j.ResumeURL, j.ApprovalURL, j.Resumption = "http://host/resume", "http://host/approval", resumption
+		j.Plan = []byte(`{"node":"Work","nodes":[{"name":"Work","type":"test.work","typeVersion":1,"parameters":{"text":"={{ $execution.resumeUrl }}?a=1"}}]}`)
+		j.PlanHash = "resume"
+	}, func(ctx context.Context, call *node.Call) (*node.Result, error) {
+		require.Equal(t, resumption, call.Resumption)
+		require.Equal(t, "http://host/approval", call.Execution.ApprovalURL)
+		require.Equal(t, "http://host/resume", call.Execution.ResumeURL)
+		text, err := call.String(ctx, 0, "text", "")
+		require.NoError(t, err)
+		require.Equal(t, "http://host/resume?a=1", text)
+		return output(`{}`), nil
+	})
+	require.NoError(t, err)
+}
