@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/reprise-engine/reprise/pkg/workflow"
@@ -84,6 +85,15 @@ func (t *tx) handle(ev Event) (bool, error) {
 			t.lost(job, ev.Message)
 		}
 		return ok, nil
+	case Retried:
+		t.at = ev.At
+		return t.restart(ev.From)
+	case Resumed:
+		t.at = ev.At
+		return t.resumed(ev), nil
+	case ChildFinished:
+		t.at = ev.At
+		return t.childFinished(ev), nil
 	case TimerFired:
 		t.at = ev.At
 		return t.fire(ev.Timer), nil
@@ -105,25 +115,27 @@ func (t *tx) start(ev Started) (bool, error) {
 		return false, nil
 	}
 	node := t.workflow.Node(ev.Start)
-	if ev.Start == "" {
+	if ev.Start == "" && ev.Partial == nil {
 		var err error
 		if node, err = t.workflow.Start(t.catalog); err != nil {
 			return false, err
 		}
 	}
-	if node == nil {
+	if node == nil && ev.Partial == nil {
 		return false, fmt.Errorf("the workflow has no node %q to start from", ev.Start)
 	}
-	m := &t.s.Meta
-	m.Status = StatusRunning
-	m.StartedAt = t.at
-	m.NextLast = -1
-	t.put(TableMeta, fieldIdentity, identityOf(*m), true)
-	if limit := t.workflow.Settings.ExecutionTimeout; limit > 0 {
-		t.setTimer(executionTimer, t.at+int64(limit*float64(time.Second/time.Millisecond)))
+	if d := ev.Destination; d != nil {
+		if t.workflow.Node(d.Node) == nil {
+			return false, fmt.Errorf("the workflow has no node %q to run up to", d.Node)
+		}
+		t.s.Meta.Destination = d
 	}
-	t.tell(Live{Kind: LiveExecutionStarted})
-
+	t.s.Meta.NextLast = -1
+	t.begun()
+	if ev.Partial != nil {
+		t.startPartial(ev.Partial)
+		return true, nil
+	}
 	input := ev.Input
 	if input == nil {
 		input = workflow.Items{{JSON: []byte("{}")}}
@@ -133,6 +145,17 @@ func (t *tx) start(ev Started) (bool, error) {
 		Run: -1, Once: node.ExecuteOnce,
 	})
 	return true, nil
+}
+
+// begun sets an execution going.
+func (t *tx) begun() {
+	m := &t.s.Meta
+	m.Status, m.StartedAt, m.LastWebhook = StatusRunning, t.at, -1
+	t.put(TableMeta, fieldIdentity, identityOf(*m), true)
+	if limit := t.workflow.Settings.ExecutionTimeout; limit > 0 {
+		t.setTimer(executionTimer, t.at+int64(limit*float64(time.Second/time.Millisecond)))
+	}
+	t.tell(Live{Kind: LiveExecutionStarted})
 }
 
 func (t *tx) lost(job *OpenJob, message string) {
@@ -153,6 +176,13 @@ func (t *tx) fire(timer string) bool {
 		})
 		return true
 	}
+	if token, ok := strings.CutPrefix(timer, waitPrefix); ok {
+		if t.s.stopping() {
+			return false
+		}
+		t.waitOver(t.s.Parked[token])
+		return true
+	}
 	for _, job := range t.s.jobsInOrder() {
 		switch timer {
 		case retryTimer(job.ID):
@@ -160,15 +190,17 @@ func (t *tx) fire(timer string) bool {
 			return true
 		case timeoutTimer(job.ID):
 			t.step.Dropped = append(t.step.Dropped, job.ID)
-			t.finished(job, Result{Error: &NodeError{Message: "Error: timed out", Reason: ReasonTimeout}})
+			t.finished(job, Result{Error: timedOut()})
 			return true
 		}
 	}
 	return false
 }
 
+func timedOut() *NodeError { return &NodeError{Message: "Error: timed out", Reason: ReasonTimeout} }
+
 func (t *tx) cancelRequested(reason string) bool {
-	if t.s.Meta.Status != StatusRunning {
+	if !t.s.live() {
 		return false
 	}
 	if reason == "" {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 )
@@ -20,6 +21,7 @@ type tx struct {
 	step Step
 
 	meta    Meta // as it was
+	ending  bool // the execution is being closed
 	stack   bool // the stack slice is our own copy
 	undo    []func()
 	touched map[field]int // index in writes
@@ -209,6 +211,39 @@ func (t *tx) delJob(id JobID) {
 	t.clearTimer(retryTimer(id))
 }
 
+func (t *tx) putParked(p *Parked) {
+	fresh := set(t, t.s.Parked, p.Token, p)
+	set(t, t.s.parked, p.Entry.RunRef(), p)
+	t.put(TableOpen, parkedField(p.Token), p, fresh)
+}
+
+// unpark takes a run out of its wait; what its children left is kept until the
+// run ends.
+func (t *tx) unpark(p *Parked) {
+	unset(t, t.s.Parked, p.Token)
+	unset(t, t.s.parked, p.Entry.RunRef())
+	t.del(TableOpen, parkedField(p.Token))
+	t.clearTimer(waitTimer(p.Token))
+	if p.Wait.Kind == WaitApproval {
+		t.step.Questions = append(t.step.Questions, TimerChange{ID: p.Token})
+	}
+}
+
+func (t *tx) putChild(token string, index int, r *ChildResult) {
+	if t.s.Children[token] == nil {
+		set(t, t.s.Children, token, map[int]*ChildResult{})
+	}
+	set(t, t.s.Children[token], index, r)
+	t.put(TableOpen, childField(token, index), r, true)
+}
+
+func (t *tx) delChildren(token string) {
+	results, _ := unset(t, t.s.Children, token)
+	for _, i := range slices.Sorted(maps.Keys(results)) {
+		t.del(TableOpen, childField(token, i))
+	}
+}
+
 func (t *tx) putRound(r *OpenRound) {
 	rounds := t.s.Rounds[r.Caller]
 	set(t, t.s.Rounds, r.Caller, append(rounds, r))
@@ -218,6 +253,20 @@ func (t *tx) putRound(r *OpenRound) {
 func (t *tx) answered(r *OpenRound) {
 	r.Open--
 	t.undo = append(t.undo, func() { r.Open++ })
+	if r.Open == 0 {
+		t.raise(r.Caller)
+	}
+}
+
+// raise puts a requester on top that has all its answers. It is there already,
+// unless it was set aside and others ran meanwhile.
+func (t *tx) raise(caller RunRef) {
+	e := t.s.resumes[caller]
+	if e == nil || e.AsTool() || t.ending || t.s.stopping() || t.s.Stack[len(t.s.Stack)-1] == e {
+		return
+	}
+	raised := *t.pop(slices.Index(t.s.Stack, e))
+	t.push(&raised)
 }
 
 func (t *tx) delRounds(caller RunRef) {

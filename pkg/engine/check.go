@@ -9,20 +9,22 @@ import (
 // State and is meant for tests and for doctors.
 //
 //  1. The stack is ordered by Seq, and every Seq was given out by Meta.
-//  2. A run has at most one owner: a job, or an entry of the stack.
-//  3. A reserved record (status running) has an owner, and so has a run index
+//  2. A run has at most one owner: a job, an entry of the stack, or a wait.
+//  3. A record that is open (status running or waiting) has an owner, and so has a run index
 //     at the end of a node's runs that has no record.
-//  4. A round's Open is the number of its running records, and its requester is
-//     a job or waits on the stack; only the last round of a requester is open.
+//  4. A round's Open is the number of its open records, and its requester is
+//     a job, parked, or waits on the stack; only the last round of a requester is open.
 //  5. A reference leads to a record.
 //  6. A running execution has a job: something with a deadline, a timer or a
-//     worker behind it will happen.
-//  7. Every deadline and every retry has its timer, and no other timer is set.
-//  8. A finished execution has no jobs and no timers; unless it failed, nothing
-//     else is open either. No record of it is running.
+//     worker behind it will happen. A waiting one has none, and nothing on its
+//     stack could run; every wait has a deadline or an outside party: a webhook, a
+//     question, or children that are still to end.
+//  7. Every deadline, retry and wait has its timer, and no other timer is set.
+//  8. A finished execution has no jobs, waits or timers; unless it failed, nothing
+//     else is open either. No record of it is open.
 func (m *Machine) Check(s *State) error {
 	for _, check := range []func(*State) error{
-		checkStack, checkOwners, checkRounds, checkRefs, checkLiveness, checkTimers, checkFinished,
+		checkStack, checkOwners, checkRounds, checkRefs, m.checkLiveness, checkWaits, checkTimers, checkFinished,
 	} {
 		if err := check(s); err != nil {
 			return fmt.Errorf("engine: execution %s: %w", s.Meta.ID, err)
@@ -61,6 +63,11 @@ func (s *State) owners() (map[RunRef]string, error) {
 			return nil, err
 		}
 	}
+	for _, p := range s.ParkedInOrder() {
+		if err := own(p.Entry.RunRef(), "wait "+p.Token); err != nil {
+			return nil, err
+		}
+	}
 	for _, e := range s.Stack {
 		if e.Run < 0 {
 			continue
@@ -81,7 +88,7 @@ func checkOwners(s *State) error {
 		runs := s.Run[node]
 		for i, r := range runs {
 			ref := RunRef{node, i}
-			if (r == nil && i == len(runs)-1 || r != nil && r.Status == StatusRunning) && owner[ref] == "" {
+			if (r == nil && i == len(runs)-1 || r.open()) && owner[ref] == "" {
 				return fmt.Errorf("run %s is open and belongs to nobody", ref)
 			}
 			if r != nil && r.ExecutionIndex >= s.Meta.NextIndex {
@@ -117,12 +124,12 @@ func checkRounds(s *State) error {
 				if rec == nil {
 					return fmt.Errorf("call %s of %s has no record", c.Action.ID, caller)
 				}
-				if rec.Status == StatusRunning {
+				if rec.open() {
 					open++
 				}
 			}
 			if open != r.Open {
-				return fmt.Errorf("round %d of %s has %d running calls and counts %d", i, caller, open, r.Open)
+				return fmt.Errorf("round %d of %s has %d open calls and counts %d", i, caller, open, r.Open)
 			}
 			if r.Open > 0 && i < len(rounds)-1 {
 				return fmt.Errorf("round %d of %s is open and not the last", i, caller)
@@ -174,11 +181,67 @@ func checkRefs(s *State) error {
 	return nil
 }
 
-func checkLiveness(s *State) error {
-	if s.Meta.Status == StatusRunning && len(s.Jobs) == 0 {
-		return fmt.Errorf("the execution is running and waits for nothing")
+func (m *Machine) checkLiveness(s *State) error {
+	switch s.Meta.Status {
+	case StatusRunning:
+		if len(s.Jobs) == 0 {
+			return fmt.Errorf("the execution is running and waits for nothing")
+		}
+	case StatusWaiting:
+		if len(s.Jobs) > 0 || len(s.Parked) == 0 {
+			return fmt.Errorf("the execution is waiting and has %d jobs and %d waits", len(s.Jobs), len(s.Parked))
+		}
+		for _, e := range s.Stack {
+			if e.Kind != EntryResume || !s.setAside(e) {
+				return fmt.Errorf("the execution is waiting and %s on its stack could run", e.Node)
+			}
+		}
 	}
 	return nil
+}
+
+func checkWaits(s *State) error {
+	for token, p := range s.Parked {
+		e := &p.Entry
+		switch r := s.Record(e.RunRef()); {
+		case p.Token != token || s.parked[e.RunRef()] != p || e.Wait != token || e.Progress == nil:
+			return fmt.Errorf("the wait %s is in the wrong place", token)
+		case r == nil || r.Status != StatusWaiting:
+			return fmt.Errorf("the record of %s, which waits, does not say so", e.RunRef())
+		case p.Wait.Kind == WaitTime && p.Wait.Until == 0:
+			return fmt.Errorf("the wait %s has no end", token)
+		case p.Wait.Kind == WaitApproval && p.Wait.Question == nil:
+			return fmt.Errorf("the wait %s asks nothing", token)
+		case p.Wait.Kind == WaitChildren && len(s.outstanding(p)) == 0:
+			return fmt.Errorf("the wait %s is for children that have all ended", token)
+		case e.AsTool() && s.Action(e) == nil:
+			return fmt.Errorf("wait %s (%s) answers a call that is not there", token, e.Node)
+		}
+	}
+	for token := range s.Children {
+		if !s.remembered(token) {
+			return fmt.Errorf("results of children of the wait %s are kept for nobody", token)
+		}
+	}
+	return nil
+}
+
+// remembered: the run that had this wait is not over.
+func (s *State) remembered(token string) bool {
+	if s.Parked[token] != nil {
+		return true
+	}
+	for _, j := range s.Jobs {
+		if j.Entry.Wait == token {
+			return true
+		}
+	}
+	for _, e := range s.Stack {
+		if e.Wait == token {
+			return true
+		}
+	}
+	return false
 }
 
 func checkTimers(s *State) error {
@@ -188,6 +251,11 @@ func checkTimers(s *State) error {
 			want[retryTimer(j.ID)] = true
 		} else if j.Deadline != 0 {
 			want[timeoutTimer(j.ID)] = true
+		}
+	}
+	for token, p := range s.Parked {
+		if p.Wait.Until != 0 || p.Deadline != 0 {
+			want[waitTimer(token)] = true
 		}
 	}
 	for _, id := range sortedKeys(want) {
@@ -207,16 +275,16 @@ func checkFinished(s *State) error {
 	if !s.Meta.Status.Finished() {
 		return nil
 	}
-	if len(s.Jobs) > 0 || len(s.Timers) > 0 {
-		return fmt.Errorf("the execution is over and has %d jobs and %d timers", len(s.Jobs), len(s.Timers))
+	if len(s.Jobs)+len(s.Parked)+len(s.Timers) > 0 {
+		return fmt.Errorf("the execution is over and has %d jobs, %d waits and %d timers", len(s.Jobs), len(s.Parked), len(s.Timers))
 	}
-	if s.Meta.Status != StatusError && len(s.Stack)+len(s.Rounds)+len(s.Joins)+len(s.Context) > 0 {
+	if s.Meta.Status != StatusError && len(s.Stack)+len(s.Rounds)+len(s.Joins)+len(s.Context)+len(s.Children) > 0 {
 		return fmt.Errorf("the execution is over and something is still open")
 	}
 	var running []string
 	for _, node := range sortedKeys(s.Run) {
 		for i, r := range s.Run[node] {
-			if r != nil && r.Status == StatusRunning {
+			if r.open() {
 				running = append(running, RunRef{node, i}.String())
 			}
 		}

@@ -20,6 +20,8 @@ const (
 	prefixJoin    = "join:"
 	prefixTimer   = "timer:"
 	prefixContext = "context:"
+	prefixParked  = "parked:"
+	prefixChild   = "child:"
 )
 
 func stackField(seq int64) string          { return strconv.FormatInt(seq, 10) }
@@ -31,6 +33,10 @@ func roundField(c RunRef, index int) string {
 func joinField(seq int) string        { return prefixJoin + strconv.Itoa(seq) }
 func timerField(id string) string     { return prefixTimer + id }
 func contextField(node string) string { return prefixContext + node }
+func parkedField(token string) string { return prefixParked + token }
+func childField(token string, index int) string {
+	return prefixChild + strconv.Itoa(index) + ":" + token
+}
 
 // identity is the part of Meta that never changes.
 type identity struct {
@@ -39,15 +45,20 @@ type identity struct {
 	WorkflowID   string      `json:"workflowId,omitempty"`
 	WorkflowName string      `json:"workflowName,omitempty"`
 	Mode         string      `json:"mode"`
-	Flags        string      `json:"flags,omitempty"` // numbers with commas, so that identities compare
+	Flags        []int       `json:"flags,omitempty"`
+
+	Parent      *Parent      `json:"parent,omitempty"`
+	Root        ExecutionID  `json:"root,omitempty"`
+	Depth       int          `json:"depth,omitempty"`
+	RetryOf     ExecutionID  `json:"retryOf,omitempty"`
+	Destination *Destination `json:"destination,omitempty"`
 }
 
 func identityOf(m Meta) identity {
-	flags := make([]string, len(m.Flags))
-	for i, f := range m.Flags {
-		flags[i] = strconv.Itoa(f)
+	return identity{
+		m.ID, m.WorkflowHash, m.WorkflowID, m.WorkflowName, m.Mode, m.Flags,
+		m.Parent, m.Root, m.Depth, m.RetryOf, m.Destination,
 	}
-	return identity{m.ID, m.WorkflowHash, m.WorkflowID, m.WorkflowName, m.Mode, strings.Join(flags, ",")}
 }
 
 // progress is the part of Meta that moves.
@@ -62,10 +73,21 @@ type progress struct {
 	NextTop   int64      `json:"nextTop"`
 	NextLast  int64      `json:"nextLast"`
 	NextJoin  int        `json:"nextJoin"`
+	// LastWebhook is stored plus 1, so that none is left out.
+	LastWebhook int    `json:"lastWebhook,omitempty"`
+	TimeLeft    int64  `json:"timeLeft,omitempty"`
+	Orphans     string `json:"orphans,omitempty"` // ids with commas, so that values compare
 }
 
 func progressOf(m Meta) progress {
-	return progress{m.Status, m.StartedAt, m.StoppedAt, m.LastNode, m.Error, m.NextIndex, m.NextJob, m.NextTop, m.NextLast, m.NextJoin}
+	orphans := make([]string, len(m.Orphans))
+	for i, id := range m.Orphans {
+		orphans[i] = string(id)
+	}
+	return progress{
+		m.Status, m.StartedAt, m.StoppedAt, m.LastNode, m.Error, m.NextIndex, m.NextJob, m.NextTop, m.NextLast, m.NextJoin,
+		m.LastWebhook + 1, m.TimeLeft, strings.Join(orphans, ","),
+	}
 }
 
 // rawValue is JSON that is stored as it is.
@@ -137,6 +159,14 @@ func (s *State) Tables() (Tables, error) {
 			put(TableOpen, joinField(j.Seq), j)
 		}
 	}
+	for token, p := range s.Parked {
+		put(TableOpen, parkedField(token), p)
+	}
+	for token, results := range s.Children {
+		for i, r := range results {
+			put(TableOpen, childField(token, i), r)
+		}
+	}
 	for id, at := range s.Timers {
 		put(TableOpen, timerField(id), at)
 	}
@@ -157,22 +187,19 @@ func RestoreMeta(fields map[string][]byte) (Meta, error) {
 	if err := json.Unmarshal(fields[fieldProgress], &p); err != nil {
 		return Meta{}, fmt.Errorf("decode %s: %w", fieldProgress, err)
 	}
-	var flags []int
-	for _, f := range strings.Split(id.Flags, ",") {
-		if f == "" {
-			continue
+	var orphans []ExecutionID
+	for _, o := range strings.Split(p.Orphans, ",") {
+		if o != "" {
+			orphans = append(orphans, ExecutionID(o))
 		}
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			return Meta{}, fmt.Errorf("decode flags %q: %w", id.Flags, err)
-		}
-		flags = append(flags, n)
 	}
 	return Meta{
 		ID: id.ID, WorkflowHash: id.WorkflowHash, WorkflowID: id.WorkflowID, WorkflowName: id.WorkflowName,
-		Mode: id.Mode, Flags: flags,
+		Mode: id.Mode, Flags: id.Flags,
+		Parent: id.Parent, Root: id.Root, Depth: id.Depth, RetryOf: id.RetryOf, Destination: id.Destination,
 		Status: p.Status, StartedAt: p.StartedAt, StoppedAt: p.StoppedAt, LastNode: p.LastNode, Error: p.Error,
 		NextIndex: p.NextIndex, NextJob: p.NextJob, NextTop: p.NextTop, NextLast: p.NextLast, NextJoin: p.NextJoin,
+		LastWebhook: p.LastWebhook - 1, TimeLeft: p.TimeLeft, Orphans: orphans,
 	}, nil
 }
 
@@ -243,6 +270,26 @@ func (s *State) restoreOpen(name string, value []byte) error {
 			return err
 		}
 		s.Timers[strings.TrimPrefix(name, prefixTimer)] = at
+	case strings.HasPrefix(name, prefixParked):
+		p := &Parked{}
+		if err := json.Unmarshal(value, p); err != nil {
+			return err
+		}
+		s.Parked[p.Token] = p
+	case strings.HasPrefix(name, prefixChild):
+		index, token, _ := strings.Cut(strings.TrimPrefix(name, prefixChild), ":")
+		i, err := strconv.Atoi(index)
+		if err != nil {
+			return err
+		}
+		r := &ChildResult{}
+		if err := json.Unmarshal(value, r); err != nil {
+			return err
+		}
+		if s.Children[token] == nil {
+			s.Children[token] = map[int]*ChildResult{}
+		}
+		s.Children[token][i] = r
 	case strings.HasPrefix(name, prefixContext):
 		s.Context[strings.TrimPrefix(name, prefixContext)] = value
 	default:
@@ -269,12 +316,15 @@ func (s *State) settle() {
 	for _, e := range s.Stack {
 		s.makeRoom(e.Node, e.Run)
 	}
+	for _, p := range s.Parked {
+		s.parked[p.Entry.RunRef()] = p
+	}
 }
 
 func (s *State) openCalls(r *OpenRound) int {
 	open := 0
 	for _, c := range r.Calls {
-		if rec := s.Record(RunRef{c.Action.NodeName, c.Run}); rec == nil || rec.Status == StatusRunning {
+		if rec := s.Record(RunRef{c.Action.NodeName, c.Run}); rec == nil || rec.open() {
 			open++
 		}
 	}
@@ -289,14 +339,20 @@ func (s *State) makeRoom(node string, run int) {
 
 // NewState returns the state of an execution that has not started.
 func NewState(meta Meta) *State {
+	if meta.Status == "" {
+		meta.LastWebhook = -1
+	}
 	return &State{
 		Meta:    meta,
 		Run:     map[string][]*Record{},
 		Jobs:    map[JobID]*OpenJob{},
 		Rounds:  map[RunRef][]*OpenRound{},
 		Joins:   map[string][]*Join{},
-		Timers:  map[string]int64{},
-		Context: map[string]json.RawMessage{},
-		resumes: map[RunRef]*Entry{},
+		Parked:   map[string]*Parked{},
+		Children: map[string]map[int]*ChildResult{},
+		Timers:   map[string]int64{},
+		Context:  map[string]json.RawMessage{},
+		resumes:  map[RunRef]*Entry{},
+		parked:   map[RunRef]*Parked{},
 	}
 }

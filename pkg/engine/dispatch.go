@@ -6,13 +6,16 @@ import (
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
+// live: the execution has begun and is not over.
+func (s *State) live() bool { return s.Meta.Status != "" && !s.Meta.Status.Finished() }
+
 // stopping: the execution failed and waits for the jobs in flight.
-func (s *State) stopping() bool { return s.Meta.Status == StatusRunning && s.Meta.Error != nil }
+func (s *State) stopping() bool { return s.live() && s.Meta.Error != nil }
 
 // advance takes entries off the stack as long as one may run, and ends the
 // execution when nothing is left to do.
 func (t *tx) advance() {
-	for t.s.Meta.Status == StatusRunning {
+	for t.s.live() {
 		if t.s.stopping() {
 			if len(t.s.Jobs) == 0 {
 				t.end(StatusError, t.s.Meta.Error)
@@ -23,19 +26,28 @@ func (t *tx) advance() {
 			t.run(t.pop(i))
 			continue
 		}
-		if len(t.s.Jobs) > 0 || len(t.s.Stack) > 0 {
+		if len(t.s.Jobs) > 0 {
 			return
 		}
-		if !t.dispatchJoin() {
-			t.end(StatusSuccess, nil)
+		if t.dispatchJoin() {
+			continue
 		}
+		if len(t.s.Parked) > 0 {
+			t.asleep()
+			return
+		}
+		if len(t.s.Stack) > 0 {
+			return // cannot happen: Check calls it an execution that waits for nothing
+		}
+		t.end(StatusSuccess, nil)
 	}
 }
 
 // next finds the entry to run next, or -1. Tools of an open round run beside
 // each other; everything else runs when nothing else does. Below a requester
 // that waits nothing runs, unless that requester is a tool itself: its
-// siblings need not wait for it.
+// siblings need not wait for it. A requester whose answers are all parked is set
+// aside: what is below it runs.
 func (t *tx) next() int {
 	sequential := t.sequential()
 	for i := len(t.s.Stack) - 1; i >= 0; i-- {
@@ -48,9 +60,12 @@ func (t *tx) next() int {
 			return i
 		case EntryResume:
 			if t.s.openRound(e.RunRef()) == nil {
+				if !e.AsTool() && len(t.s.Jobs) > 0 {
+					return -1
+				}
 				return i
 			}
-			if sequential || !e.AsTool() {
+			if !t.s.setAside(e) && (sequential || !e.AsTool()) {
 				return -1
 			}
 		default:
@@ -66,8 +81,8 @@ func (t *tx) next() int {
 // run starts a popped entry: as a job, or settled on the spot where the engine
 // knows the result itself.
 func (t *tx) run(e *Entry) {
-	if e.Kind == EntryResume {
-		job := &OpenJob{Job: Job{Entry: *e, Slice: len(t.s.Rounds[e.RunRef()]), Attempt: 1}, Progress: *e.Progress}
+	if e.Progress != nil { // a requester with its answers, or a run that waited
+		job := &OpenJob{Job: Job{Entry: *e, Slice: len(t.s.Rounds[e.RunRef()]) + e.Waits, Attempt: 1}, Progress: *e.Progress}
 		job.Entry.Progress = nil
 		t.dispatch(job)
 		return
@@ -76,6 +91,14 @@ func (t *tx) run(e *Entry) {
 	if node == nil {
 		// Cannot happen: entries are made for nodes of this workflow.
 		t.fatal(&NodeError{Message: fmt.Sprintf("The workflow has no node %q", e.Node)})
+		return
+	}
+	if !e.AsTool() && t.leftOut(e.Node) {
+		return
+	}
+	if e.Run < 0 && len(t.s.Run[e.Node]) >= t.limits.RunsPerNode {
+		t.push(e)
+		t.fatal(t.tooManyRuns(e.Node))
 		return
 	}
 	outputs, settled := t.settled(node, e)
@@ -185,6 +208,9 @@ func (t *tx) dispatch(job *OpenJob) {
 	}
 	if job.IdempotencyKey == "" {
 		job.IdempotencyKey = string(job.ID)
+		if job.Entry.Key != "" {
+			job.IdempotencyKey = job.Entry.Key
+		}
 	}
 	job.DispatchedAt, job.RetryAt, job.Deadline = t.at, 0, 0
 	if node := t.workflow.Node(job.Entry.Node); node != nil && node.Timeout > 0 {
@@ -203,6 +229,7 @@ func (t *tx) jobID() JobID {
 
 // end finishes the execution for good.
 func (t *tx) end(status Status, cause *NodeError) {
+	t.ending = true
 	m := &t.s.Meta
 	for _, job := range t.s.jobsInOrder() {
 		if job.RetryAt == 0 {
@@ -213,9 +240,13 @@ func (t *tx) end(status Status, cause *NodeError) {
 			t.giveUp(job)
 		}
 	}
+	for _, p := range t.s.ParkedInOrder() {
+		t.forsake(p, status)
+	}
 	for _, id := range sortedKeys(t.s.Timers) {
 		t.clearTimer(id)
 	}
+	m.TimeLeft = 0
 	for i := len(t.s.Stack) - 1; i >= 0; i-- {
 		e := t.s.Stack[i]
 		if status == StatusError {
@@ -264,7 +295,7 @@ func (t *tx) closeReserved(e *Entry) {
 	if !e.AsTool() {
 		return
 	}
-	if r := t.s.Record(e.RunRef()); r != nil && r.Status == StatusRunning {
+	if r := t.s.Record(e.RunRef()); r.open() {
 		closed := *r
 		closed.Status = StatusCanceled
 		if r.StartTime == 0 && t.s.stopping() {

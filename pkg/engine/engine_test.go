@@ -131,7 +131,7 @@ func TestCheckFindsWhatIsBroken(t *testing.T) {
 		{"lost job", func(s *State) { delete(s.Jobs, "x_1"); delete(s.Timers, "timeout:x_1") }, "belongs to nobody"},
 		{"lost entry", func(s *State) { s.Stack = s.Stack[:1] }, "belongs to nobody"},
 		{"lost requester", func(s *State) { s.Stack = s.Stack[1:] }, "belongs to nobody"},
-		{"wrong count", func(s *State) { s.Rounds[RunRef{"Agent", 0}][0].Open = 1 }, "running calls"},
+		{"wrong count", func(s *State) { s.Rounds[RunRef{"Agent", 0}][0].Open = 1 }, "open calls"},
 		{"round in the wrong place", func(s *State) { s.Rounds[RunRef{"Agent", 0}][0].Index = 1 }, "wrong place"},
 		{"call not there", func(s *State) { s.Stack[1].Action = 5 }, "not there"},
 		{"call of a job not there", func(s *State) { s.Jobs["x_1"].Entry.Round = 3 }, "not there"},

@@ -16,6 +16,8 @@ func (t *tx) finished(job *OpenJob, res Result) {
 
 	if res.Error == nil && res.Request != nil {
 		res.Error = t.validate(&job.Entry, res.Request)
+	} else if res.Error == nil && res.Wait != nil {
+		res.Error = t.badWait(&job.Entry, res.Wait)
 	}
 	switch {
 	case res.Error != nil:
@@ -25,6 +27,9 @@ func (t *tx) finished(job *OpenJob, res Result) {
 	case res.Request != nil:
 		t.keepContext(job.Entry.Node, res)
 		t.request(job, res)
+	case res.Wait != nil:
+		t.keepContext(job.Entry.Node, res)
+		t.park(job, res)
 	case softFailure(res.Outputs) && t.retry(job, node, nil):
 	default:
 		t.keepContext(job.Entry.Node, res)
@@ -135,7 +140,10 @@ func (t *tx) close(job *OpenJob, r *Record, outputs []workflow.Items) {
 	}
 	t.recordOf(e, r)
 	t.delRounds(e.RunRef())
-	if !e.AsTool() { // a tool's answer is found by its requester (R7)
+	if e.Wait != "" {
+		t.delChildren(e.Wait)
+	}
+	if !e.AsTool() && !t.destination(e.Node) { // a tool's answer is found by its requester (R7)
 		if err := t.schedule(e, outputs); err != nil {
 			t.fatal(err)
 		}
@@ -146,10 +154,16 @@ func (t *tx) close(job *OpenJob, r *Record, outputs []workflow.Items) {
 // recordOf stores the record of an entry's run, and counts it as an answer
 // when it closes a call.
 func (t *tx) recordOf(e *Entry, r *Record) {
-	if old := t.s.Record(e.RunRef()); e.AsTool() && old.Status == StatusRunning && r.Status != StatusRunning {
+	answers := e.AsTool() && t.s.Record(e.RunRef()).open() && !r.open()
+	t.record(e.Node, e.Run, r)
+	if answers {
 		t.answered(t.s.Rounds[*e.Caller][e.Round])
 	}
-	t.record(e.Node, e.Run, r)
+}
+
+// open: the run is not over.
+func (r *Record) open() bool {
+	return r != nil && (r.Status == StatusRunning || r.Status == StatusWaiting)
 }
 
 // stop closes a run whose failure ends the execution. Its entry goes back on
@@ -168,7 +182,8 @@ func (t *tx) stop(job *OpenJob, r *Record, outputs []workflow.Items, err *NodeEr
 // putBack puts the entry of a job that failed or was given up on the stack.
 func (t *tx) putBack(job *OpenJob) {
 	e := job.Entry
-	if e.Kind == EntryResume {
+	e.Key = job.IdempotencyKey
+	if e.Kind == EntryResume || e.Waits > 0 {
 		p := job.Progress
 		e.Progress = &p
 	}
@@ -213,6 +228,14 @@ func (t *tx) closing(e *Entry, p Progress) *Record {
 		r.Logs = append(r.Logs, round.Logs...)
 		r.Hints = append(r.Hints, round.Hints...)
 	}
+	if p.Earlier != nil {
+		meta.SubRun = append(meta.SubRun, p.Earlier.SubRuns...)
+		r.Logs = append(r.Logs, p.Earlier.Logs...)
+		r.Hints = append(r.Hints, p.Earlier.Hints...)
+	}
+	if parent := t.s.Meta.Parent; parent != nil && len(e.Source) == 0 && !e.AsTool() {
+		meta.ParentExecution = &ExecutionRef{ExecutionID: parent.Execution, WorkflowID: parent.WorkflowID}
+	}
 	meta.NodeWasResumed, meta.Rounds = len(rounds) > 0, len(rounds)
 	if meta.present() {
 		r.Metadata = &meta
@@ -236,7 +259,7 @@ func (t *tx) addSlice(r *Record, job *OpenJob) {
 
 func (m *RecordMetadata) present() bool {
 	return m.NodeWasResumed || m.PreserveSourceOverwrite || m.PreservedSourceOverwrite != nil ||
-		len(m.SubRun) > 0 || m.CallID != "" || m.Round != nil || m.Rounds > 0
+		len(m.SubRun) > 0 || m.CallID != "" || m.Round != nil || m.Rounds > 0 || m.Wait != "" || m.ParentExecution != nil
 }
 
 // subRuns stores the records of the sub-nodes that a slice used.

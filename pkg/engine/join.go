@@ -8,7 +8,8 @@ import (
 )
 
 // dispatchJoin queues one node that waits for inputs which will not come any
-// more: nothing is queued and nothing runs. It reports whether it did.
+// more: nothing can run, and nothing that waits leads to it. It reports whether
+// it did.
 //
 // Inputs that stay empty count as no items. Sets of inputs without a single
 // item are dropped.
@@ -39,7 +40,7 @@ func (t *tx) dispatchJoin() bool {
 func (t *tx) ripe() (join *Join, dropped bool) {
 	var blocked []*Join
 	for _, j := range t.oldestJoins() {
-		if !t.requiredPresent(j) {
+		if t.mayBeFed(j.Node) || !t.requiredPresent(j) {
 			continue
 		}
 		if t.waitsAbove(j.Node) {
@@ -90,6 +91,22 @@ func (t *tx) requiredPresent(j *Join) bool {
 		}
 	}
 	return true
+}
+
+// mayBeFed: a run that waits, or a requester that is set aside, leads to the
+// node, so its inputs may still come.
+func (t *tx) mayBeFed(node string) bool {
+	for _, p := range t.s.Parked {
+		if !p.Entry.AsTool() && (p.Entry.Node == node || t.feeds(p.Entry.Node, node)) {
+			return true
+		}
+	}
+	for _, e := range t.s.Stack {
+		if !e.AsTool() && (e.Node == node || t.feeds(e.Node, node)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *tx) hasItems(j *Join) bool {

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
@@ -11,7 +14,8 @@ import (
 const (
 	actionExecuteNode = "ExecutionNodeAction"
 	// gateSuffix ends the types of nodes that stand between a tool and the
-	// Agent and ask a person; the Agent requests the tool behind them itself.
+	// Agent and ask a person. The Agent requests the gate and, when the answer is
+	// yes, the tool behind it.
 	gateSuffix = "HitlTool"
 )
 
@@ -25,19 +29,100 @@ func (t *tx) validate(e *Entry, q *Request) *NodeError {
 		return bad("Node %q sent an empty engine request", e.Node)
 	}
 	tools := t.tools(e.Node)
+	approvals := t.s.approvalsUsed(e.RunRef())
 	for _, a := range q.Actions {
+		gates, connected := tools[a.NodeName]
 		switch {
 		case t.workflow.Node(a.NodeName) == nil:
 			return bad("Workflow does not contain a node with the name of %q.", a.NodeName)
 		case a.ActionType != "" && a.ActionType != actionExecuteNode:
 			return bad("Node %q sent an engine request with the unknown action type %q", e.Node, a.ActionType)
-		case !tools[a.NodeName] || a.Type != "" && a.Type != workflow.Tool:
+		case !connected || a.Type != "" && a.Type != workflow.Tool:
 			return bad("Node %q asked for %q, which is not connected to it as a tool", e.Node, a.NodeName)
 		case !isObject(a.Input):
 			return bad("Node %q asked for %q with arguments that are not an object", e.Node, a.NodeName)
+		case len(t.s.Run[a.NodeName]) >= t.limits.RunsPerNode:
+			return t.tooManyRuns(a.NodeName)
+		case gates == nil && a.Metadata.Approval == nil || a.Error != nil:
+		case a.Metadata.Approval == nil:
+			return bad("Node %q asked for %q, which is connected through an approval and was not approved", e.Node, a.NodeName)
+		case approvals[*a.Metadata.Approval]:
+			return bad("Node %q asked for %q with an approval that was used before", e.Node, a.NodeName)
+		case !gates[a.Metadata.Approval.Node] || !t.s.approved(e.RunRef(), a):
+			return bad("Node %q asked for %q with an approval that is not for this call", e.Node, a.NodeName)
+		default:
+			approvals[*a.Metadata.Approval] = true
 		}
 	}
 	return nil
+}
+
+// approvalsUsed are the approvals that a requester's run has spent: each allows
+// one call.
+func (s *State) approvalsUsed(caller RunRef) map[RunRef]bool {
+	used := map[RunRef]bool{}
+	for _, round := range s.Rounds[caller] {
+		for _, c := range round.Calls {
+			if ref := c.Action.Metadata.Approval; ref != nil {
+				used[*ref] = true
+			}
+		}
+	}
+	return used
+}
+
+// approved reports whether a person allowed just this call: the approval is the
+// answer to a question that the same run asked, about the same call id and the
+// same arguments.
+func (s *State) approved(caller RunRef, a Action) bool {
+	ref := *a.Metadata.Approval
+	r := s.Record(ref)
+	if r == nil || r.open() || r.Metadata == nil || r.Metadata.Outcome != OutcomeApproved {
+		return false
+	}
+	for _, round := range s.Rounds[caller] {
+		for _, c := range round.Calls {
+			if c.Action.NodeName == ref.Node && c.Run == ref.Run {
+				return c.Action.ID == a.ID && sameArguments(c.Action.Input, a.Input)
+			}
+		}
+	}
+	return false
+}
+
+// sameArguments compares what a gate showed with what is to be run. The tool's
+// name may be added, which n8n does, as the gate knows it.
+func sameArguments(asked, given json.RawMessage) bool {
+	shown := gjson.GetBytes(asked, "toolParameters")
+	name := gjson.GetBytes(asked, "tool")
+	want := map[string]string{}
+	shown.ForEach(func(key, value gjson.Result) bool {
+		want[key.String()] = compact(value.Raw)
+		return true
+	})
+	same := true
+	gjson.ParseBytes(given).ForEach(func(key, value gjson.Result) bool {
+		k := key.String()
+		expected, ok := want[k]
+		switch {
+		case ok:
+			same = expected == compact(value.Raw)
+			delete(want, k)
+		default:
+			same = k == "tool" && name.Exists() && name.String() == value.String()
+		}
+		return same
+	})
+	return same && len(want) == 0
+}
+
+// compact is JSON without insignificant space.
+func compact(raw string) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(raw)); err != nil {
+		return raw
+	}
+	return b.String()
 }
 
 // isObject accepts absent arguments, which are none.
@@ -46,24 +131,41 @@ func isObject(raw json.RawMessage) bool {
 	return trimmed == "" || trimmed == "null" || trimmed[0] == '{' && json.Valid(raw)
 }
 
-// tools names the nodes that are wired as tools to a requester, directly or
-// behind a gate.
-func (m *Machine) tools(requester string) map[string]bool {
-	found := map[string]bool{}
-	for queue := []string{requester}; len(queue) > 0; queue = queue[1:] {
-		for _, origins := range m.workflow.Origins(queue[0], workflow.Tool) {
-			for _, o := range origins {
-				if found[o.Node] {
-					continue
-				}
-				found[o.Node] = true
-				if n := m.workflow.Node(o.Node); n != nil && strings.HasSuffix(n.Type, gateSuffix) {
-					queue = append(queue, o.Node)
-				}
+// tools names the nodes that are wired as tools to a requester, with nil, and
+// those that only lead to it through gates, with these.
+func (m *Machine) tools(requester string) map[string]map[string]bool {
+	found := map[string]map[string]bool{}
+	for _, name := range m.toolsOf(requester) {
+		found[name] = nil
+	}
+	for _, gate := range m.toolsOf(requester) {
+		n := m.workflow.Node(gate)
+		if n == nil || !strings.HasSuffix(n.Type, gateSuffix) {
+			continue
+		}
+		for _, name := range m.toolsOf(gate) {
+			gates, known := found[name]
+			if known && gates == nil {
+				continue // connected directly too
 			}
+			if gates == nil {
+				gates = map[string]bool{}
+				found[name] = gates
+			}
+			gates[gate] = true
 		}
 	}
 	return found
+}
+
+func (m *Machine) toolsOf(user string) []string {
+	var names []string
+	for _, origins := range m.workflow.Origins(user, workflow.Tool) {
+		for _, o := range origins {
+			names = append(names, o.Node)
+		}
+	}
+	return names
 }
 
 // request opens a round (R2-R6): a record is reserved for every action, the
@@ -90,6 +192,9 @@ func (t *tx) request(job *OpenJob, res Result) {
 			Source: []*workflow.Source{{PreviousNode: caller.Node, PreviousNodeRun: caller.Run}},
 			Run:    t.reserve(a.NodeName), Caller: &caller, Round: round.Index, Action: i,
 			Preserved: lineage.source,
+		}
+		if gate := a.Metadata.Approval; gate != nil {
+			e.Source = []*workflow.Source{{PreviousNode: gate.Node, PreviousNodeRun: gate.Run}}
 		}
 		round.Calls = append(round.Calls, Call{Action: a, Run: e.Run})
 		r := t.reserved(e, a, lineage.pair(a.Metadata.ItemIndex))

@@ -31,8 +31,9 @@ type State struct {
 	Context map[string]json.RawMessage
 
 	// resumes finds the stack entry of a requester that waits, so that a tool's
-	// input does not need a search.
+	// input does not need a search; parked finds the wait of a run.
 	resumes map[RunRef]*Entry
+	parked  map[RunRef]*Parked
 }
 
 // Meta are the scalar facts of an execution.

@@ -93,6 +93,27 @@ func (x *execution) command(t *testing.T, d *datadriven.TestData) string {
 			x.now = due
 		}
 		return x.print(engine.TimerFired{At: x.now, Timer: target})
+	case "resume", "approve", "deny", "child":
+		// resume NODE[:run]: its webhook is called, the input is the JSON it brought.
+		// approve NODE[:run], deny NODE[:run]: its question is decided, the input is the feedback.
+		// child NODE[:run] INDEX: a child ended with the items of the input, or with an error: fail TEXT.
+		// With token=TOKEN in place of NODE the wait may be over.
+		token, err := x.waitOf(t, d, target)
+		if err != nil {
+			return "error: " + err.Error() + "\n"
+		}
+		ev, err := x.waitEvent(d, token)
+		if err != nil {
+			return "error: " + err.Error() + "\n"
+		}
+		return x.print(ev)
+	case "retry":
+		// retry: a new execution, y, goes on where this one failed.
+		failed := x.state
+		*x = *newExecutionInMode(x.machine.Workflow(), failed.Meta.Mode)
+		x.now = failed.Meta.StoppedAt + 1000
+		x.state.Meta.ID, x.state.Meta.RetryOf = "y", failed.Meta.ID
+		return x.print(engine.Retried{At: x.now, From: failed})
 	case "cancel":
 		return x.print(engine.CancelRequested{At: x.now, Reason: d.Input})
 	case "save-and-restore":
@@ -167,10 +188,28 @@ func (x *execution) print(ev engine.Event) string {
 		if j.Slice > 0 {
 			text += fmt.Sprintf(" slice %d", j.Slice)
 		}
+		if r := x.state.Resumption(&j.Entry); r != nil {
+			text += " resumed by " + showResumption(r)
+		}
 		if j.Attempt > 1 {
 			text += fmt.Sprintf(" attempt %d of %s", j.Attempt, j.IdempotencyKey)
+		} else if j.IdempotencyKey != string(j.ID) {
+			text += " key " + j.IdempotencyKey
 		}
 		fmt.Fprintf(&b, "%s in: %s\n", text, showOutputs(x.state.Inputs(&j.Entry)))
+	}
+	for _, c := range step.Children {
+		fmt.Fprintf(&b, "child %d of %s: %s in: %s\n", c.Index, c.Token, c.WorkflowID, showOutputs([]workflow.Items{c.Input}))
+	}
+	for range step.Orphans {
+		b.WriteString("cancel a child\n")
+	}
+	for _, q := range step.Questions {
+		if q.At == 0 {
+			fmt.Fprintf(&b, "question %s is over\n", q.ID)
+		} else {
+			fmt.Fprintf(&b, "question %s\n", q.ID)
+		}
 	}
 	for _, timer := range step.Timers {
 		if timer.At == 0 {
@@ -204,6 +243,9 @@ func (x *execution) showStack() string {
 			entry := engine.Entry{Inputs: j.Inputs}
 			fmt.Fprintf(&b, "waits %s %s from %s\n", n.Name, showOutputs(x.state.Inputs(&entry)), showSources(j.Source))
 		}
+	}
+	for _, p := range x.state.ParkedInOrder() {
+		fmt.Fprintf(&b, "parked %s run %d %s %s\n", p.Entry.Node, p.Entry.Run, p.Wait.Kind, p.Token)
 	}
 	if b.Len() == 0 {
 		return "empty\n"
@@ -257,7 +299,12 @@ func (p *plainItems) UnmarshalJSON(data []byte) error {
 //	[…]                             items of the next output; null for no data
 //	nothing                         the null output
 //	ask ID NODE {arguments} [item=N] [extra=JSON] [error=TEXT]
+//	      [approval=GATE:run]
 //	metadata JSON                   of the request
+//	wait time MS                    until the clock says so
+//	wait webhook [until=MS] [suffix=S]
+//	wait approval TOOL {arguments} [until=MS]
+//	wait children N [sequential] [stop] [detached]
 //	empty-request
 //	uses NODE [TEXT]                a model call, TEXT is its error
 //	context JSON | log TEXT | record-error TEXT
@@ -275,6 +322,12 @@ func parseResult(text string) (engine.Result, error) {
 			}
 			res.Outputs = append(res.Outputs, workflow.Items(items))
 		case word == "nothing":
+		case word == "wait":
+			w, err := parseWait(rest)
+			if err != nil {
+				return res, err
+			}
+			res.Wait = w
 		case word == "empty-request":
 			res.Request = &engine.Request{}
 		case word == "ask":
@@ -329,6 +382,13 @@ func parseAction(text string) (engine.Action, error) {
 				return a, err
 			}
 			a.Metadata.ItemIndex = n
+		case "approval":
+			gate, run, _ := strings.Cut(value, ":")
+			n, err := strconv.Atoi(run)
+			if err != nil {
+				return a, err
+			}
+			a.Metadata.Approval = &engine.RunRef{Node: spaced(gate), Run: n}
 		case "extra":
 			a.Metadata.Extra = json.RawMessage(value)
 		case "error":

@@ -46,6 +46,8 @@ const (
 	ReasonModel        Reason = "model_error"
 	ReasonExpression   Reason = "expression_error"
 	ReasonBadRequest   Reason = "bad_engine_request"
+	ReasonTooManyRuns  Reason = "too_many_runs" // a node ran more often than the limit allows
+	ReasonTooDeep      Reason = "too_deep"      // executions started one another deeper than the limit allows
 )
 
 // NodeError is a node's failure: data of the execution, not a Go error. It
@@ -279,7 +281,7 @@ func (e *Entry) AsTool() bool { return e.Caller != nil }
 func (e *Entry) RunRef() RunRef { return RunRef{Node: e.Node, Run: e.Run} }
 
 // Progress is what is known of a run that has begun and not ended. It has a
-// constant size however many rounds the run takes.
+// constant size however many rounds the run takes (waits apart).
 type Progress struct {
 	// StartTime and ExecutionIndex of the run's record, fixed when the run was
 	// announced.
@@ -289,6 +291,8 @@ type Progress struct {
 	Spent int64 `json:"spent,omitempty"`
 	// Retries is how many attempts were repeated.
 	Retries int `json:"retries,omitempty"`
+	// Earlier is what the slices before the last wait left for the record.
+	Earlier *Earlier `json:"earlier,omitempty"`
 }
 
 // Job is one attempt of one slice of a node run, to be executed outside the

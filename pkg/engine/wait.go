@@ -130,8 +130,7 @@ const (
 
 // Parked is a run that waits.
 type Parked struct {
-	// Token names the wait in the whole system, "<execution>_<n>": it is the
-	// idempotency key of the slice that asked for it.
+	// Token names the wait in the whole system, "<execution>_<n>" (Job.Token).
 	Token string `json:"token"`
 	Entry Entry  `json:"entry"` // with Progress
 	Wait  Wait   `json:"wait"`
