@@ -117,7 +117,12 @@ func (t *tx) start(ev Started) (bool, error) {
 	node := t.workflow.Node(ev.Start)
 	if ev.Start == "" && ev.Partial == nil {
 		var err error
-		if node, err = t.workflow.Start(t.catalog); err != nil {
+		if ev.Destination != nil {
+			node, err = t.startFor(ev.Destination.Node)
+		} else {
+			node, err = t.workflow.Start(t.catalog)
+		}
+		if err != nil {
 			return false, err
 		}
 	}

@@ -55,8 +55,11 @@ func (x *execution) command(t *testing.T, d *datadriven.TestData) string {
 	}
 	switch d.Cmd {
 	case "start":
-		// start [NODE]: the input's first line is the trigger's items.
-		ev := engine.Started{At: x.now, Start: spaced(target)}
+		// start [NODE] [to=NODE [exclusive]]: the input's first line is the trigger's items.
+		if target == "exclusive" {
+			target = ""
+		}
+		ev := engine.Started{At: x.now, Start: spaced(target), Destination: destination(t, d)}
 		if d.Input != "" {
 			if err := json.Unmarshal([]byte(d.Input), (*plainItems)(&ev.Input)); err != nil {
 				return "error: " + err.Error() + "\n"
@@ -107,6 +110,25 @@ func (x *execution) command(t *testing.T, d *datadriven.TestData) string {
 			return "error: " + err.Error() + "\n"
 		}
 		return x.print(ev)
+	case "reuse":
+		// reuse to=NODE [exclusive] [without=NODE]…: a new execution, p, runs up to a node with the run data so far.
+		data := x.state.RunExecutionData().Data.ResultData.RunData
+		for _, arg := range d.CmdArgs {
+			if arg.Key == "without" {
+				for _, name := range arg.Vals {
+					delete(data, spaced(name))
+				}
+			}
+		}
+		to := destination(t, d)
+		partial, err := x.machine.PlanPartial(*to, data)
+		if err != nil {
+			return "error: " + err.Error() + "\n"
+		}
+		now := x.now
+		*x = *newExecutionInMode(x.machine.Workflow(), x.state.Meta.Mode)
+		x.now, x.state.Meta.ID = now, "p"
+		return x.print(engine.Started{At: x.now, Destination: to, Partial: partial})
 	case "retry":
 		// retry: a new execution, y, goes on where this one failed.
 		failed := x.state
@@ -140,6 +162,14 @@ func (x *execution) command(t *testing.T, d *datadriven.TestData) string {
 		return x.showAnswers(x.state.Jobs[id].Entry.RunRef())
 	}
 	return "error: unknown verb " + d.Cmd + "\n"
+}
+
+func destination(t *testing.T, d *datadriven.TestData) *engine.Destination {
+	var name string
+	if d.MaybeScanArgs(t, "to", &name); name == "" {
+		return nil
+	}
+	return &engine.Destination{Node: spaced(name), Exclusive: d.HasArg("exclusive")}
 }
 
 func (x *execution) target(t *testing.T, d *datadriven.TestData, target string) (engine.JobID, error) {
