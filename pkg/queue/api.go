@@ -86,6 +86,9 @@ type Waiting struct {
 	Kind  engine.WaitKind `json:"kind"`
 	Since int64           `json:"since"`           // milliseconds since 1970
 	Until int64           `json:"until,omitempty"` // 0: no deadline
+	// URL that ends the wait when it is called, or shows the question; "" when the
+	// coordinators have no public URL.
+	URL string `json:"url,omitempty"`
 }
 
 // API are the handlers of the micro service. An error that is a *Problem, or
