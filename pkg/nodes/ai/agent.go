@@ -77,6 +77,9 @@ func executeAgent(ctx context.Context, call *node.Call) (*node.Result, error) {
 	if err := run.replay(); err != nil {
 		return nil, err
 	}
+	if run.approvals() {
+		return run.result()
+	}
 	if err := run.ask(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

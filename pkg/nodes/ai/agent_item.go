@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
+	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // agentItem is the conversation about one input item.
@@ -26,6 +27,8 @@ type agentItem struct {
 	runs []engine.SubRun
 	// pending are this slice's calls that need a tool.
 	pending []engine.Action
+	// approved are calls that a person allowed and that have not been requested.
+	approved []engine.Action
 	// logged is how many messages earlier model calls have put into their logs.
 	logged int
 	prompt string
@@ -240,21 +243,37 @@ func (it *agentItem) action(c toolCall) (*engine.Action, string) {
 	if !isObject(c.Arguments) {
 		return nil, fmt.Sprintf("The arguments for %s are not a JSON object: %s", c.Name, shortened(c.Arguments, 200))
 	}
-	action := &engine.Action{
-		ActionType: "ExecutionNodeAction", NodeName: t.node, Input: json.RawMessage(c.Arguments), Type: "ai_tool", ID: c.ID,
-		Metadata: engine.ActionMetadata{ItemIndex: it.index, ToolName: t.name},
+	if t.gate != nil {
+		action, err := it.question(t, c)
+		if err != nil {
+			return nil, "The question about " + c.Name + " cannot be written: " + err.Error()
+		}
+		return action, ""
 	}
+	action := newAction(c.ID, t, it.index)
+	action.Input = json.RawMessage(c.Arguments)
 	problem, err := violations(t.schema, action.Input)
 	if err != nil {
 		problem = "the tool's schema is broken: " + err.Error()
 	}
 	if problem != "" {
-		action.Error = &engine.NodeError{
-			Name: "NodeOperationError", Reason: engine.ReasonBadArguments, NotRetryable: true,
-			Message: "Bad arguments for " + t.name + ": " + problem,
-		}
+		action.Error = badArguments(t, problem)
 	}
 	return action, ""
+}
+
+func newAction(id string, t *tool, item int) *engine.Action {
+	return &engine.Action{
+		ActionType: "ExecutionNodeAction", NodeName: t.node, Type: workflow.Tool, ID: id,
+		Metadata: engine.ActionMetadata{ItemIndex: item, ToolName: t.name},
+	}
+}
+
+func badArguments(t *tool, problem string) *engine.NodeError {
+	return &engine.NodeError{
+		Name: "NodeOperationError", Reason: engine.ReasonBadArguments, NotRetryable: true,
+		Message: "Bad arguments for " + t.name + ": " + problem,
+	}
 }
 
 // unknown tells a model that a tool does not exist and which do.

@@ -13,7 +13,7 @@ import (
 // roundState is the metadata of a request: what happened in the slice that
 // made it, and nothing of earlier ones. The package comment shows it.
 type roundState struct {
-	Items []itemState `json:"items"`
+	Items []itemState `json:"items,omitempty"`
 }
 
 type itemState struct {
@@ -48,15 +48,15 @@ func (r *agentRun) request() (*engine.Request, error) {
 // state is what this slice added to the item.
 func (it *agentItem) state() (itemState, bool) {
 	s := itemState{Item: it.index}
-	asked := map[string]bool{}
+	asked := map[string]string{}
 	for _, action := range it.pending {
-		asked[action.ID] = true
+		asked[action.ID] = string(action.Input)
 	}
 	for _, t := range it.turns[it.fresh:] {
 		stored := &turn{Text: t.Text, Answers: t.Answers}
 		for _, c := range t.Calls {
-			if asked[c.ID] {
-				c.Arguments = "" // the action has them
+			if asked[c.ID] == c.Arguments {
+				c.Arguments = "" // the action has them; a gate's has them in another form
 			}
 			stored.Calls = append(stored.Calls, c)
 		}
@@ -84,13 +84,52 @@ func (r *agentRun) replay() error {
 			if s.Item < 0 || s.Item >= len(r.items) {
 				return fmt.Errorf("read the agent's round %d: it has an item %d of %d", n, s.Item, len(r.items))
 			}
-			r.items[s.Item].restore(s, results)
+			if err := r.items[s.Item].restore(s, results); err != nil {
+				return fmt.Errorf("read the agent's round %d: %w", n, err)
+			}
+		}
+		for i := range round.Results {
+			action := &round.Results[i].Action
+			if item := action.Metadata.ItemIndex; action.Metadata.Approval != nil && item >= 0 && item < len(r.items) {
+				r.items[item].approvedResult(&round.Results[i])
+			}
 		}
 	}
 	for _, item := range r.items {
 		item.fresh = len(item.turns)
+		item.pending, item.approved = item.approved, nil
+		item.complete()
 	}
 	return nil
+}
+
+// approvals reports whether calls that a person allowed are to be run now. They are
+// run before any model is asked: the answers of the turn are not complete without them.
+func (r *agentRun) approvals() bool {
+	for _, item := range r.items {
+		if len(item.pending) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// complete gives every call that has no answer and gets none a last one.
+func (it *agentItem) complete() {
+	if len(it.turns) == 0 {
+		return
+	}
+	open := map[string]bool{}
+	for _, action := range it.pending {
+		open[action.ID] = true
+	}
+	for _, t := range it.turns {
+		for _, c := range t.Calls {
+			if _, answered := t.Answers[c.ID]; !answered && !open[c.ID] {
+				t.Answers[c.ID] = `{"error":"There is no result of this call"}`
+			}
+		}
+	}
 }
 
 type resultKey struct {
@@ -98,7 +137,7 @@ type resultKey struct {
 	id   string
 }
 
-func (it *agentItem) restore(s itemState, results map[resultKey]*engine.ActionResult) {
+func (it *agentItem) restore(s itemState, results map[resultKey]*engine.ActionResult) error {
 	for _, t := range s.Turns {
 		if t.Answers == nil {
 			t.Answers = map[string]string{}
@@ -109,12 +148,11 @@ func (it *agentItem) restore(s itemState, results map[resultKey]*engine.ActionRe
 			if result == nil {
 				continue
 			}
-			c.Arguments = string(plainJSON(result.Action.Input))
-			t.Answers[c.ID] = observation(result.Record)
-		}
-		for _, c := range t.Calls {
-			if _, answered := t.Answers[c.ID]; !answered {
-				t.Answers[c.ID] = `{"error":"There is no result of this call"}`
+			if c.Arguments == "" {
+				c.Arguments = string(plainJSON(result.Action.Input))
+			}
+			if err := it.answered(t, result); err != nil {
+				return err
 			}
 		}
 		it.turns = append(it.turns, t)
@@ -122,6 +160,7 @@ func (it *agentItem) restore(s itemState, results map[resultKey]*engine.ActionRe
 	if s.Final != nil {
 		it.final, it.finishedBefore = s.Final, true
 	}
+	return nil
 }
 
 // observation is a tool's record as the model reads it: the items of its first
@@ -180,18 +219,21 @@ func (it *agentItem) steps() string {
 }
 
 func (it *agentItem) step(c toolCall, answer string) string {
-	caption, tool := c.Name, c.Name
+	caption, tool, input := c.Name, c.Name, c.replayed()
 	if t := it.run.box.find(c.Name); t != nil && t.node != "" {
 		caption, tool = t.node, t.name
+		if t.gate != nil {
+			input, _, _ = t.gate.unwrap(input)
+		}
 	}
-	arguments := jsonobject.Parse(c.replayed())
+	arguments := jsonobject.Parse(input)
 	if !arguments.Has("id") {
 		arguments.Set("id", jsonobject.Quote(c.ID))
 	}
 	name, id := jsonobject.Quote(tool), jsonobject.Quote(c.ID)
 	calls := `[{"id":` + id + `,"name":` + name + `,"args":` + arguments.String() + `,"type":"tool_call"}]`
 	body := `"content":[],"tool_calls":` + calls + `,"invalid_tool_calls":[],"additional_kwargs":{},"response_metadata":{}`
-	return `{"action":{"tool":` + name + `,"toolInput":` + c.replayed() +
+	return `{"action":{"tool":` + name + `,"toolInput":` + input +
 		`,"log":` + jsonobject.Quote("Calling "+caption) +
 		`,"messageLog":[{"lc_serializable":true,"lc_kwargs":{` + body + `},"lc_namespace":["langchain_core","messages"],` + body + `,"type":"ai"}]` +
 		`,"toolCallId":` + id + `,"type":"tool_call"},"observation":` + jsonobject.Quote(answer) + `}`

@@ -17,6 +17,7 @@ import (
 type tool struct {
 	name, description, node string
 	schema                  json.RawMessage
+	gate                    *gate // nil: it is run without asking
 }
 
 // toolbox is what an Agent offers to its model.
@@ -34,28 +35,43 @@ func openToolbox(ctx context.Context, user *node.Call) (*toolbox, error) {
 	subs := user.SubNodes[workflow.Tool]
 	box := &toolbox{byName: make(map[string]*tool, len(subs))}
 	for i := len(subs) - 1; i >= 0; i-- {
-		sub := subs[i]
-		if sub.Type == nil || sub.Type.Describe == nil {
-			return nil, operationError(fmt.Sprintf("%q cannot be used as a tool", sub.Node.Name), "Its type "+sub.Node.Type+" has no face for a model.")
+		if isGate(subs[i]) {
+			if err := box.addGated(ctx, user, subs[i]); err != nil {
+				return nil, err
+			}
+			continue
 		}
-		face, err := sub.Type.Describe(ctx, attached(user, sub))
-		var failure *engine.NodeError
-		if errors.As(err, &failure) {
-			return nil, failure
-		}
+		t, err := describe(ctx, user, subs[i])
 		if err != nil {
-			return nil, fmt.Errorf("describe tool %q: %w", sub.Node.Name, err)
+			return nil, err
 		}
-		box.add(&tool{name: face.Name, description: face.Description, schema: face.Schema, node: sub.Node.Name})
+		box.add(t)
 	}
-	return box, nil
+	return box, box.undecided()
+}
+
+// describe is a node as a tool.
+func describe(ctx context.Context, user, sub *node.Call) (*tool, error) {
+	if sub.Type == nil || sub.Type.Describe == nil {
+		return nil, operationError(fmt.Sprintf("%q cannot be used as a tool", sub.Node.Name), "Its type "+sub.Node.Type+" has no face for a model.")
+	}
+	face, err := sub.Type.Describe(ctx, attached(user, sub))
+	var failure *engine.NodeError
+	if errors.As(err, &failure) {
+		return nil, failure
+	}
+	if err != nil {
+		return nil, fmt.Errorf("describe tool %q: %w", sub.Node.Name, err)
+	}
+	t := &tool{name: face.Name, description: face.Description, schema: face.Schema, node: sub.Node.Name}
+	if len(t.schema) == 0 {
+		t.schema = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return t, nil
 }
 
 // add makes the tool's name legal and distinct and takes it in.
 func (b *toolbox) add(t *tool) {
-	if len(t.schema) == 0 {
-		t.schema = json.RawMessage(`{"type":"object","properties":{}}`)
-	}
 	name := legalName(t.name)
 	t.name = name
 	for n := 2; b.byName[t.name] != nil; n++ {
