@@ -27,15 +27,22 @@ type Commit struct {
 	Changes []engine.Change
 	// Timers in order; the last one of an id wins.
 	Timers []engine.TimerChange
+	// Questions to people that were asked at At (ms), or are over when At is 0; the ID
+	// is the token of the wait. In order, the last one of an id wins. See Store.Questions.
+	Questions []engine.TimerChange
 	// Status after the changes.
 	Status engine.Status
 	// Finished ends the execution for good: its keys get their expiry. It is
 	// implied by a finished Status.
 	Finished bool
+	// Unsettled keeps a commit that finishes the execution from ending its sweeps, as
+	// others are still to be told of the end: ClaimStale hands it out, from NextSweep
+	// on, until Settle is called. It means nothing while the execution goes on.
+	Unsettled bool
 	// At is the time of the commit in ms.
 	At int64
 	// NextSweep is when the sweeper shall look at the execution unless it moved
-	// again, in ms; 0 leaves it as it was, and for a new execution is At.
+	// again, in ms; 0 leaves it as it was, and for a new or an unsettled one is At.
 	NextSweep int64
 	// WorkflowID, WorkflowName and StartedAt are for lists. They are stored when the
 	// execution is created; StartedAt 0 is At.
@@ -58,12 +65,15 @@ const (
 // commitScript writes one commit.
 //
 //	KEYS  1-4 meta, stack, run, open; 5 active; 6 timers; 7 index:running; 8 index:waiting;
-//	      when it creates or finishes also 9 finished; 10 index:success; 11 index:error; 12 index:canceled
+//	      when it creates or finishes also 9 finished; 10 index:success; 11 index:error; 12 index:canceled;
+//	      when questions change the last one is questions
 //	ARGV  1 version expected, "0" creates   2 execution   3 token   4 token field of the next version
-//	      5 status   6 next sweep, "" leaves it   7 expiry in ms, "" is unfinished   8 startedAt   9 stoppedAt
+//	      5 status   6 next sweep, "" leaves it or, when it finishes, is none
+//	      7 expiry in ms, "" is unfinished   8 startedAt   9 stoppedAt
 //	      10-13 number of strings that set fields of meta, stack, run, open (field, value, …)
 //	      14-17 number of fields to delete in each   18 strings of timers to set (at, member, …)   19 timers to clear
 //	      20-   all those strings in this order
+//	      when questions change, after them: number of strings to set (at, token, …), tokens to clear, those strings
 //	reply one of the commit… numbers
 //
 // What creates or continues an execution writes with HSET first, so that a full
@@ -110,6 +120,12 @@ for i = 10, 19 do
     else run('ZREM', KEYS[6], count) end
   end
 end
+if ARGV[at] then
+  local set, clear = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  at = at + 2
+  run('ZADD', KEYS[#KEYS], set)
+  run('ZREM', KEYS[#KEYS], clear)
+end
 
 if creates then
   -- An execution of this id may have been here and expired.
@@ -124,8 +140,11 @@ end
 if finishes then
   call('ZADD', KEYS[9], ARGV[9], id)
   for i = 1, 4 do call('PEXPIRE', KEYS[i], ARGV[7]) end
-elseif ARGV[6] ~= '' then
+end
+if ARGV[6] ~= '' then
   call('ZADD', KEYS[5], ARGV[6], id)
+elseif finishes and creates then
+  call('ZREM', KEYS[5], id) -- what an expired one of this id may have left
 end
 return 1
 `)
@@ -235,13 +254,17 @@ func (s *Store) commitCall(ctx context.Context, c *Commit) (*redis.Cmd, error) {
 		sweep = strconv.FormatInt(c.NextSweep, 10)
 	}
 	if finishes {
+		sweep = ""
+		if c.Unsettled {
+			sweep = milliseconds(c.NextSweep, c.At)
+		}
 		stopped = milliseconds(c.StoppedAt, c.At)
 		expiry = strconv.FormatInt(s.config.Retention.Milliseconds(), 10)
 		f.set(metaTable, fieldStopped, stopped)
 	}
-	set, clear := timersOf(c.Execution, c.Timers)
+	set, clear := scoresOf(c.Timers, func(timer string) string { return timerMember(c.Execution, timer) })
 
-	keys := make([]string, 0, 12)
+	keys := make([]string, 0, 13)
 	for _, t := range tables {
 		keys = append(keys, k.table(c.Execution, t))
 	}
@@ -266,6 +289,12 @@ func (s *Store) commitCall(ctx context.Context, c *Commit) (*redis.Cmd, error) {
 		args = append(args, f.deletes[i]...)
 	}
 	args = append(append(args, set...), clear...)
+	if len(c.Questions) > 0 {
+		set, clear := scoresOf(c.Questions, func(token string) string { return token })
+		keys = append(keys, k.questions)
+		args = append(args, len(set), len(clear))
+		args = append(append(args, set...), clear...)
+	}
 	return commitScript.call(ctx, keys, args), nil
 }
 

@@ -16,15 +16,20 @@ var (
 	ErrConflict = errors.New("state: execution was changed by someone else")
 	// ErrExists is returned by Commit with version 0 when there is an execution of this id.
 	ErrExists = errors.New("state: execution exists already")
-	// ErrNotFound is returned by Commit, Delete and Workflow for what is not there.
+	// ErrNotFound is returned by Commit, Delete, Workflow, NamedWorkflow and
+	// DeleteNamedWorkflow for what is not there.
 	ErrNotFound = errors.New("state: not found")
 	// ErrFinished is returned by Commit for an execution that is over: its keys
 	// have their expiry and do not change any more.
 	ErrFinished = errors.New("state: execution is finished")
 	// ErrUnfinished is returned by Delete for an execution that is not over.
 	ErrUnfinished = errors.New("state: execution is not finished; cancel it first")
-	// ErrFilter is returned by List for a status or a cursor that there is not.
-	ErrFilter = errors.New("state: executions cannot be filtered like that")
+	// ErrUnsettled is returned by Delete for an execution that is over, but whose end
+	// others are still to be told of.
+	ErrUnsettled = errors.New("state: the end of the execution is still being reported; try again in a moment")
+	// ErrFilter is returned by List for a status that there is not, and by List and
+	// Questions for a cursor that was not given out.
+	ErrFilter = errors.New("state: nothing can be listed like that")
 	// ErrFull is returned by what writes when Redis is at its maxmemory. Nothing was
 	// changed.
 	ErrFull = errors.New("state: redis is out of memory (maxmemory); raise it or shorten the retention")

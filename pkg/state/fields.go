@@ -60,17 +60,17 @@ func tableIndex(t engine.Table) int {
 	return -1
 }
 
-// timersOf are the arguments of a commit's ZADD and ZREM of timers.
-func timersOf(id engine.ExecutionID, changes []engine.TimerChange) (set, clear []any) {
+// scoresOf are the arguments of a commit's ZADD and ZREM of a sorted set of times.
+func scoresOf(changes []engine.TimerChange, member func(id string) string) (set, clear []any) {
 	last := lastOf(len(changes), func(i, j int) bool { return changes[i].ID == changes[j].ID },
 		func(i int) string { return changes[i].ID })
 	for i, c := range changes {
 		switch {
 		case !last(i):
 		case c.At != 0:
-			set = append(set, strconv.FormatInt(c.At, 10), timerMember(id, c.ID))
+			set = append(set, strconv.FormatInt(c.At, 10), member(c.ID))
 		default:
-			clear = append(clear, timerMember(id, c.ID))
+			clear = append(clear, member(c.ID))
 		}
 	}
 	return set, clear

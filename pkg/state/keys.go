@@ -24,15 +24,19 @@ func ShardOf(id string) int {
 //	reprise:{sNNN}:<execution>:stack   hash   the engine's tables
 //	reprise:{sNNN}:<execution>:run     hash
 //	reprise:{sNNN}:<execution>:open    hash
-//	reprise:{sNNN}:active              zset   unfinished executions by next sweep (ms)
+//	reprise:{sNNN}:active              zset   unfinished and unsettled executions by next sweep (ms)
 //	reprise:{sNNN}:timers              zset   "<execution>|<timer>" by due time (ms)
+//	reprise:{sNNN}:questions           zset   tokens of open questions by the time they were asked (ms)
 //	reprise:{sNNN}:finished            zset   finished executions by end (ms)
 //	reprise:{sNNN}:index:<status>      zset   executions of this status by start (ms)
 //	reprise:{mNNN}:memory:<session>    list   messages of a chat, oldest first
 //	reprise:{mNNN}:memory:<session>:ids  zset  ids of the last appends, by order
 //	reprise:workflow:<hash>            string the workflow document
+//	reprise:workflows                  hash   workflow id -> WorkflowRecord (JSON)
+//	reprise:secret:<name>              string a key that all processes share
 //
-// An execution is in exactly one index. Ids hold no colon, so that execution
+// An execution is in exactly one index; a finished one is in finished too, and while it is
+// unsettled also in active. Ids hold no colon, so that execution
 // keys and shard keys cannot meet.
 
 // Our own fields of the meta hash. The engine's field names never begin with "~".
@@ -62,11 +66,12 @@ var tokenFields = func() (f [tokens]string) {
 // shardKeys are the keys of a shard. They are made once per Store: formatting
 // them would be a good part of a small commit.
 type shardKeys struct {
-	base     string // up to the execution's id
-	active   string
-	timers   string
-	finished string
-	index    map[engine.Status]string
+	base      string // up to the execution's id
+	active    string
+	timers    string
+	questions string
+	finished  string
+	index     map[engine.Status]string
 }
 
 // statuses in the order in which lists are merged.
@@ -79,8 +84,8 @@ func newShardKeys(prefix string) *[Shards]shardKeys {
 	for n := range all {
 		base := fmt.Sprintf("%s:{s%03d}:", prefix, n)
 		k := shardKeys{
-			base: base, active: base + "active", timers: base + "timers", finished: base + "finished",
-			index: map[engine.Status]string{},
+			base: base, active: base + "active", timers: base + "timers", questions: base + "questions",
+			finished: base + "finished", index: map[engine.Status]string{},
 		}
 		for _, s := range statuses {
 			k.index[s] = base + "index:" + string(s)
@@ -101,6 +106,10 @@ func (k *shardKeys) table(id engine.ExecutionID, t engine.Table) string {
 func (s *Store) shard(id engine.ExecutionID) *shardKeys { return &s.keys[ShardOf(string(id))] }
 
 func (s *Store) workflowKey(hash string) string { return s.prefix + ":workflow:" + hash }
+
+func (s *Store) namedWorkflowsKey() string { return s.prefix + ":workflows" }
+
+func (s *Store) secretKey(name string) string { return s.prefix + ":secret:" + name }
 
 func (s *Store) memoryKeys(session string) (messages, ids string) {
 	messages = fmt.Sprintf("%s:{m%03d}:memory:%s", s.prefix, ShardOf(session), session)

@@ -33,8 +33,16 @@ func timerMember(id engine.ExecutionID, timer string) string { return string(id)
 //	reply member, score, member, score, …
 var claimScript = newScript(`
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'WITHSCORES', 'LIMIT', 0, ARGV[3])
-if #due > 0 then redis.call('ZREM', KEYS[1], '') end
-for i = 1, #due, 2 do redis.call('ZADD', KEYS[1], ARGV[2], due[i]) end
+if #due == 0 then return due end
+redis.call('ZREM', KEYS[1], '')
+for i = 1, #due, 1000 do
+  local put = {}
+  for j = i, math.min(i + 998, #due), 2 do
+    put[#put + 1] = ARGV[2]
+    put[#put + 1] = due[j]
+  end
+  redis.call('ZADD', KEYS[1], unpack(put))
+end
 return due
 `)
 
@@ -58,8 +66,9 @@ func (s *Store) ClaimTimers(ctx context.Context, now, claimUntil int64, limit in
 	return due, nil
 }
 
-// ClaimStale takes up to limit unfinished executions whose NextSweep has come
-// at now (ms) and puts it off to next.
+// ClaimStale takes up to limit unfinished or unsettled executions whose NextSweep
+// has come at now (ms) and puts it off to next. An unsettled one may have expired
+// meanwhile: Load gives nil for it, and Settle ends its sweeps.
 func (s *Store) ClaimStale(ctx context.Context, now, next int64, limit int) ([]engine.ExecutionID, error) {
 	members, err := s.claim(ctx, func(k *shardKeys) string { return k.active }, now, next, limit)
 	if err != nil {
@@ -77,8 +86,14 @@ type member struct {
 	at   int64
 }
 
+// claimRounds bounds how often a claim goes back to shards that had more than
+// their share of the limit.
+const claimRounds = 4
+
 // claim looks which shards have something due and claims there: an idle look is
-// one round trip of small reads, without scripts or writes.
+// one round trip of small reads, without scripts or writes. The limit is shared
+// evenly; what some shards leave of theirs goes to those that have more, so that
+// one with much to do is not kept waiting by the others.
 func (s *Store) claim(ctx context.Context, key func(*shardKeys) string, now, until int64, limit int) ([]member, error) {
 	if limit <= 0 {
 		return nil, nil
@@ -95,36 +110,49 @@ func (s *Store) claim(ctx context.Context, key func(*shardKeys) string, now, unt
 			shards = append(shards, n)
 		}
 	}
-	if len(shards) > limit {
-		shards = shards[:limit]
-	}
-	if len(shards) == 0 {
-		return nil, nil
-	}
-	calls := make([]*redis.Cmd, len(shards))
-	for i, n := range shards {
-		share := limit / len(shards)
-		if i < limit%len(shards) {
-			share++
-		}
-		calls[i] = claimScript.call(ctx, []string{key(&s.keys[n])}, []any{now, until, share})
-	}
-	s.run(ctx, calls)
 	var members []member
-	for _, c := range calls {
-		reply, e := c.StringSlice()
-		if e != nil {
-			err = e // what the other shards gave is claimed and must not be lost
-			continue
-		}
-		for i := 0; i+1 < len(reply); i += 2 {
-			members = append(members, member{reply[i], score(reply[i+1])})
-		}
+	for round := 0; round < claimRounds && err == nil && len(members) < limit && len(shards) > 0; round++ {
+		var got []member
+		got, shards, err = s.claimOf(ctx, key, shards, now, until, limit-len(members))
+		members = append(members, got...)
 	}
 	if len(members) > 0 {
-		return members, nil
+		return members, nil // also when a shard failed: these are claimed and must not be lost
 	}
 	return nil, err
+}
+
+// claimOf claims up to limit members in one round trip. more are the shards that
+// had at least their share.
+func (s *Store) claimOf(ctx context.Context, key func(*shardKeys) string, shards []int, now, until int64, limit int,
+) (members []member, more []int, err error) {
+	shards = shards[:min(len(shards), limit)]
+	calls := make([]*redis.Cmd, len(shards))
+	share := func(i int) int {
+		n := limit / len(shards)
+		if i < limit%len(shards) {
+			n++
+		}
+		return n
+	}
+	for i, n := range shards {
+		calls[i] = claimScript.call(ctx, []string{key(&s.keys[n])}, []any{now, until, share(i)})
+	}
+	s.run(ctx, calls)
+	for i, c := range calls {
+		reply, e := c.StringSlice()
+		if e != nil {
+			err = e
+			continue
+		}
+		for j := 0; j+1 < len(reply); j += 2 {
+			members = append(members, member{reply[j], score(reply[j+1])})
+		}
+		if len(reply) == 2*share(i) {
+			more = append(more, shards[i])
+		}
+	}
+	return members, more, err
 }
 
 // none is the time of a shard that has nothing.

@@ -72,6 +72,29 @@ func timersClaimedOnce(t *testing.T, s Store) {
 	require.Equal(t, int64(307), seen["e7/second|with bar"])
 }
 
+// timersOfOneShard has most of what is due in one shard: the others' share of
+// the limit is not lost to it.
+func timersOfOneShard(t *testing.T, s Store) {
+	busy := withTimers("busy")
+	for i := range 1800 {
+		busy.Timers = append(busy.Timers, engine.TimerChange{ID: fmt.Sprintf("t%04d", i), At: int64(1 + i)})
+	}
+	commits := []state.Commit{busy}
+	for i := range 100 {
+		commits = append(commits, withTimers(engine.ExecutionID(fmt.Sprintf("e%d", i)), engine.TimerChange{ID: "t", At: 1}))
+	}
+	commit(t, s, commits...)
+	due, err := s.ClaimTimers(t.Context(), 2000, 9000, 1900)
+	require.NoError(t, err)
+	require.Len(t, due, 1900)
+	seen := map[state.Due]bool{}
+	for _, d := range due {
+		require.False(t, seen[d], "%+v", d)
+		seen[d] = true
+	}
+	require.Empty(t, claim(t, s, 2000, 9000))
+}
+
 func timerClaimEnds(t *testing.T, s Store) {
 	commit(t, s, withTimers("a", engine.TimerChange{ID: "t", At: 100}))
 	require.Equal(t, []state.Due{{Execution: "a", Timer: "t", At: 100, Claim: 500}}, claim(t, s, 100, 500))

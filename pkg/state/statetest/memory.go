@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/reprise-engine/reprise/pkg/state"
 )
 
 func messages(texts ...string) []json.RawMessage {
@@ -66,15 +64,4 @@ func memoryBounded(t *testing.T, s Store) {
 	}
 	require.NoError(t, s.AppendMemory(t.Context(), "many", "1", messages(many...)))
 	require.Equal(t, messages(many[5000-MemoryLimit:]...), remembered(t, s, "many", 0))
-}
-
-func workflowStored(t *testing.T, s Store) {
-	_, err := s.Workflow(t.Context(), "abc")
-	require.ErrorIs(t, err, state.ErrNotFound)
-	require.NoError(t, s.PutWorkflow(t.Context(), "abc", []byte(`{"nodes":[]}`)))
-	require.NoError(t, s.PutWorkflow(t.Context(), "abc", []byte(`{"nodes":[]}`)))
-	got, err := s.Workflow(t.Context(), "abc")
-	require.NoError(t, err)
-	require.Equal(t, `{"nodes":[]}`, string(got))
-	require.Error(t, s.PutWorkflow(t.Context(), "", []byte(`{}`)))
 }

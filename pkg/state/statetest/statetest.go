@@ -21,8 +21,15 @@ type Store interface {
 	Load(ctx context.Context, ids []engine.ExecutionID) ([]*state.Stored, error)
 	PutWorkflow(ctx context.Context, hash string, document []byte) error
 	Workflow(ctx context.Context, hash string) ([]byte, error)
+	PutNamedWorkflow(ctx context.Context, record state.WorkflowRecord) error
+	NamedWorkflow(ctx context.Context, id string) (state.WorkflowRecord, error)
+	NamedWorkflows(ctx context.Context) ([]state.WorkflowRecord, error)
+	DeleteNamedWorkflow(ctx context.Context, id string) error
+	Secret(ctx context.Context, name string, propose []byte) ([]byte, error)
 	ClaimTimers(ctx context.Context, now, claimUntil int64, limit int) ([]state.Due, error)
 	ClaimStale(ctx context.Context, now, next int64, limit int) ([]engine.ExecutionID, error)
+	Settle(ctx context.Context, ids []engine.ExecutionID) error
+	Questions(ctx context.Context, limit int, cursor string) ([]state.Asked, string, error)
 	DropTimers(ctx context.Context, due []state.Due) error
 	NextDue(ctx context.Context) (timer, sweep int64, err error)
 	List(ctx context.Context, f state.Filter) ([]state.Summary, string, error)
@@ -61,8 +68,16 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"timers/claim ends", timerClaimEnds},
 		{"timers/set and cleared by commits", timersFollowCommits},
 		{"timers/dropped", timersDropped},
+		{"timers/many in one shard", timersOfOneShard},
 		{"sweep/claimed and put off", sweepClaimed},
+		{"sweep/unsettled", unsettledIsSwept},
+		{"sweep/settle leaves unfinished alone", settleLeavesUnfinished},
+		{"sweep/unsettled and removed", unsettledAndRemoved},
 		{"due/next", nextDue},
+		{"questions/oldest first in pages", questionsInPages},
+		{"questions/set and cleared by commits", questionsFollowCommits},
+		{"questions/asked and answered while paging", questionsWhilePaging},
+		{"questions/same instant", questionsOfOneInstant},
 		{"list/newest first in pages", listPages},
 		{"list/filters", listFilters},
 		{"list/same instant", listSameInstant},
@@ -72,6 +87,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"memory/appends once", memoryAppendsOnce},
 		{"memory/bounded", memoryBounded},
 		{"workflow/stored once", workflowStored},
+		{"workflow/by id", workflowsNamed},
+		{"secret/shared", secretsShared},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
