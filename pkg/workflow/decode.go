@@ -177,6 +177,9 @@ func (w *Workflow) decodeSettings(v gjson.Result) {
 	if s.ExecutionTimeout, ok = number(all["executionTimeout"], 0); !ok {
 		w.problem(SeverityError, "", "settings.executionTimeout", "is %s, want a number of seconds", describe(all["executionTimeout"]))
 	}
+	if s.MaxRunsPerNode, ok = number(all["maxRunsPerNode"], 0); !ok {
+		w.problem(SeverityError, "", "settings.maxRunsPerNode", "is %s, want a number", describe(all["maxRunsPerNode"]))
+	}
 }
 
 // named reads a setting in which "DEFAULT" is n8n's word for none.

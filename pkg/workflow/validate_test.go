@@ -99,11 +99,12 @@ func TestValidate(t *testing.T) {
 			`error: node "A", disabled: is an object, want true or false`,
 			`error: node "A", parameters: is the text "x", want an object`,
 		}},
-		"bad settings": {start, `,"settings":{"executionOrder":"v2","toolExecution":"random","timezone":"Mars/Base","executionTimeout":"long"}`, []string{
+		"bad settings": {start, `,"settings":{"executionOrder":"v2","toolExecution":"random","timezone":"Mars/Base","executionTimeout":"long","maxRunsPerNode":"many"}`, []string{
 			`warning: settings.executionOrder: "v2" is neither v0 nor v1; it runs as v0, as in n8n`,
 			`error: settings.toolExecution: "random" is neither parallel nor sequential`,
 			`error: settings.timezone: "Mars/Base" is no time zone; want a name such as Europe/Berlin`,
 			`error: settings.executionTimeout: is the text "long", want a number of seconds`,
+			`error: settings.maxRunsPerNode: is the text "many", want a number`,
 		}},
 		"bad pinned data":  {start, `,"pinData":{"Start":[1],"Gone":7}`, []string{`error: node "Start", pinData: item 0 is 1, want an object`, `error: node "Gone", pinData: is 7, want a list of items`}},
 		"no model":         {start + "Agent agent\nStart -main-> Agent", ``, []string{`error: node "Agent", ai_languageModel: a Chat Model must be connected and enabled`}},
