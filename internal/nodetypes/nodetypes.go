@@ -5,6 +5,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/ai"
 	"github.com/reprise-engine/reprise/pkg/nodes/core"
+	"github.com/reprise-engine/reprise/pkg/nodes/flow"
 	"github.com/reprise-engine/reprise/pkg/nodes/http"
 )
 
@@ -14,5 +15,6 @@ func Registry() *node.Registry {
 	r.Register(core.Types()...)
 	r.Register(http.Types()...)
 	r.Register(ai.Types()...)
+	r.Register(flow.Types()...)
 	return r
 }
