@@ -35,8 +35,14 @@ import (
 type Store interface {
 	Commit(ctx context.Context, commits []state.Commit) []error
 	Load(ctx context.Context, ids []engine.ExecutionID) ([]*state.Stored, error)
+	Settle(ctx context.Context, ids []engine.ExecutionID) error
+	Questions(ctx context.Context, limit int, cursor string) ([]state.Asked, string, error)
 	PutWorkflow(ctx context.Context, hash string, document []byte) error
 	Workflow(ctx context.Context, hash string) ([]byte, error)
+	PutNamedWorkflow(ctx context.Context, record state.WorkflowRecord) error
+	NamedWorkflow(ctx context.Context, id string) (state.WorkflowRecord, error)
+	NamedWorkflows(ctx context.Context) ([]state.WorkflowRecord, error)
+	DeleteNamedWorkflow(ctx context.Context, id string) error
 	AppendMemory(ctx context.Context, session, id string, messages []json.RawMessage) error
 	Memory(ctx context.Context, session string, n int) ([]json.RawMessage, error)
 	List(ctx context.Context, f state.Filter) ([]state.Summary, string, error)
@@ -48,6 +54,14 @@ type Store interface {
 	Ping(ctx context.Context) error
 }
 
+// Links makes the URLs under which people and other systems reach an execution.
+type Links interface {
+	// ResumeURL ends a wait for a webhook; link is the number of the job it was made in.
+	ResumeURL(execution engine.ExecutionID, link int) string
+	// ApprovalURL shows and decides a question; bind is links.Bind of what it is about.
+	ApprovalURL(token, bind string) string
+}
+
 // Config of a coordinator. Store, Transport and Registry are required.
 type Config struct {
 	// ID names this process in subjects; empty draws one.
@@ -57,6 +71,10 @@ type Config struct {
 	Registry  *node.Registry
 	Evaluator *expression.Evaluator
 	Log       *zap.Logger
+	// Links is nil when there is no public URL: then nodes are not told any.
+	Links Links
+	// Limits of all executions; zero fields are the engine's defaults.
+	Limits engine.Limits
 	// Version of the program, shown in the micro service; empty is 0.0.0.
 	Version string
 	Now     func() time.Time // nil: time.Now
@@ -67,8 +85,8 @@ type Config struct {
 	// DeliveryLimit is how often a job is given to a worker before it is given up
 	// (default 3).
 	DeliveryLimit int
-	// SweepAfter is how long an unfinished execution may be without any event
-	// before its open jobs are published again (default 15 s).
+	// SweepAfter is how long an execution that has jobs, or owes others something,
+	// may be without any event before that is done again (default 15 s).
 	SweepAfter time.Duration
 	// TimerInterval is how often timers are looked at (default 200 ms).
 	TimerInterval time.Duration

@@ -165,6 +165,22 @@ func (c *Coordinator) tell(x *execution, live []engine.Live) {
 	}
 }
 
+// logWaiting tells that all that is left of an execution waits.
+func (c *Coordinator) logWaiting(x *execution, live []engine.Live) {
+	for i := range live {
+		if live[i].Kind != engine.LiveExecutionFinished || live[i].Status != engine.StatusWaiting {
+			continue
+		}
+		parked := x.state.ParkedInOrder()
+		if len(parked) == 0 {
+			return
+		}
+		c.log.Info("execution waits", zap.String("execution_id", string(x.id)), zap.String("workflow", x.state.Meta.WorkflowName),
+			zap.String("node", parked[0].Entry.Node), zap.String("for", string(parked[0].Wait.Kind)), zap.Int("waits", len(parked)))
+		return
+	}
+}
+
 func (c *Coordinator) logFinished(x *execution) {
 	meta := &x.state.Meta
 	fields := []zap.Field{
@@ -177,19 +193,40 @@ func (c *Coordinator) logFinished(x *execution) {
 	c.log.Info("execution finished", fields...)
 }
 
+// How many timers are claimed together, and how many times in a row before the
+// loop looks whether it shall stop. A claim outlasts the handling of its page.
+const (
+	timerPage  = 512
+	timerPages = 1000
+	timerClaim = 10 * time.Second
+)
+
 // timerLoop hands due timers to their executions. Any coordinator may take any
 // timer: claiming one pushes it ahead, the commit that handles it removes it.
+// The lanes take them when they can, and with them what else has come: handing in
+// waits while a lane has enough to do.
 func (c *Coordinator) timerLoop() {
-	const claim, limit = 10 * time.Second, 256
 	c.every(c.config.TimerInterval, func() {
-		now := c.now()
-		due, err := c.config.Store.ClaimTimers(c.ctx, now, now+claim.Milliseconds(), limit)
-		if err != nil {
-			c.log.Warn("timers cannot be read", zap.Error(err))
-			return
-		}
-		for _, d := range due {
-			c.hand(c.timerWork(d))
+		for range timerPages {
+			now := c.now()
+			due, err := c.config.Store.ClaimTimers(c.ctx, now, now+timerClaim.Milliseconds(), timerPage)
+			if err != nil {
+				c.log.Warn("timers cannot be read", zap.Error(err))
+				return
+			}
+			for _, d := range due {
+				c.hand(c.timerWork(d))
+			}
+			// Every shard gives its share of a page, so one that is not full does
+			// not mean that nothing is left.
+			if len(due) < timerPage/4 {
+				return
+			}
+			select {
+			case <-c.stopping:
+				return
+			default:
+			}
 		}
 	})
 }
@@ -220,8 +257,9 @@ func (c *Coordinator) timerWork(d state.Due) *work {
 	}
 }
 
-// sweepLoop publishes the open jobs of executions again that gave no sign of
-// life, so that a lost message or stream loses nothing.
+// sweepLoop does again for executions that gave no sign of life what may have
+// been lost on the way: it publishes their open jobs, starts the children they wait
+// for, and tells others of their end. So a lost message, stream or process loses nothing.
 func (c *Coordinator) sweepLoop() {
 	interval := max(c.config.SweepAfter/5, 50*time.Millisecond)
 	c.every(interval, func() {
@@ -232,17 +270,28 @@ func (c *Coordinator) sweepLoop() {
 			return
 		}
 		for _, id := range stale {
-			c.hand(&work{
-				id: id, fresh: true,
-				handle: func(x *execution) error { x.republish = true; return nil },
-				finish: func(err error) {
-					if err != nil {
-						c.log.Warn("execution was not swept", zap.String("execution_id", string(id)), zap.Error(err))
-					}
-				},
-			})
+			c.hand(c.sweepWork(id))
 		}
 	})
+}
+
+func (c *Coordinator) sweepWork(id engine.ExecutionID) *work {
+	return &work{
+		id: id, fresh: true,
+		handle: func(x *execution) error {
+			x.republish, x.swept = true, true
+			x.dirty = x.idle() // claiming it has put the next look off by a short time only
+			return nil
+		},
+		finish: func(err error) {
+			switch {
+			case errors.Is(err, errNotFound):
+				c.wg.Go(func() { c.settle([]engine.ExecutionID{id}) }) // it has expired
+			case err != nil:
+				c.log.Warn("execution was not swept", zap.String("execution_id", string(id)), zap.Error(err))
+			}
+		},
+	}
 }
 
 // pruneInterval is how often index entries of expired executions are removed;

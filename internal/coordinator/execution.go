@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -24,10 +25,15 @@ type execution struct {
 	// commit is missing.
 	current bool
 
-	steps     engine.Step // merged
-	memory    []memoryAppend
-	republish bool // publish all open jobs, not only new ones
-	dirty     bool
+	steps  engine.Step // merged
+	memory []memoryAppend
+	dirty  bool
+	// republish: publish all open jobs and start all children, not only new ones.
+	republish bool
+	// swept: the sweeper asks, so what others were to be told is told again.
+	swept bool
+	// quiet: nothing is missing, so the sweeper need not come again soon.
+	quiet bool
 }
 
 // memoryAppend is a conversation's growth, to be stored before the commit that
@@ -41,6 +47,12 @@ type memoryAppend struct {
 // another coordinator's commits, so it must be looked at again on what is stored.
 var errStale = errors.New("state in memory may be stale")
 
+// refusedError is the engine's refusal of an event; nothing was changed, and it
+// would be refused again.
+type refusedError struct{ error }
+
+func (e *refusedError) Unwrap() error { return e.error }
+
 // apply applies an event and, as long as the engine asks for nodes that the
 // coordinator runs itself, their results.
 func (x *execution) apply(c *Coordinator, ev engine.Event) error {
@@ -48,7 +60,7 @@ func (x *execution) apply(c *Coordinator, ev engine.Event) error {
 	for inline := 0; len(events) > 0; events = events[1:] {
 		step, err := x.program.machine.Apply(x.state, events[0])
 		if err != nil {
-			return fmt.Errorf("apply %T to execution %s: %w", events[0], x.id, err)
+			return &refusedError{err}
 		}
 		if step.Ignored {
 			if !x.current {
@@ -65,7 +77,7 @@ func (x *execution) apply(c *Coordinator, ev engine.Event) error {
 				continue
 			}
 			inline++
-			result, err := c.runner.RunPlan(context.Background(), buildJob(x.program, x.state, &job, c.config.ID), n.plan, x.state)
+			result, err := c.runner.RunPlan(context.Background(), c.buildJob(x.program, x.state, &job), n.plan, x.state)
 			if err != nil {
 				return fmt.Errorf("run node %q of execution %s: %w", job.Entry.Node, x.id, err)
 			}
@@ -81,6 +93,9 @@ func (x *execution) merge(step *engine.Step) {
 	x.steps.Changes = append(x.steps.Changes, step.Changes...)
 	x.steps.Timers = append(x.steps.Timers, step.Timers...)
 	x.steps.Dropped = append(x.steps.Dropped, step.Dropped...)
+	x.steps.Children = append(x.steps.Children, step.Children...)
+	x.steps.Orphans = append(x.steps.Orphans, step.Orphans...)
+	x.steps.Questions = append(x.steps.Questions, step.Questions...)
 	x.steps.Live = append(x.steps.Live, step.Live...)
 	x.steps.Done = x.steps.Done || step.Done
 }
@@ -88,14 +103,35 @@ func (x *execution) merge(step *engine.Step) {
 // commit is what the store has to write.
 func (x *execution) commit(c *Coordinator, now int64) state.Commit {
 	meta := &x.state.Meta
-	return state.Commit{
+	commit := state.Commit{
 		Execution: x.id, Version: x.version, Token: c.token(),
-		Changes: x.steps.Changes, Timers: x.steps.Timers,
+		Changes: x.steps.Changes, Timers: x.steps.Timers, Questions: x.steps.Questions,
 		Status: meta.Status, Finished: meta.Status.Finished(), At: now,
 		WorkflowID: meta.WorkflowID, WorkflowName: meta.WorkflowName,
 		StartedAt: meta.StartedAt, StoppedAt: meta.StoppedAt,
+		Unsettled: meta.Status.Finished() && x.owes(),
 		NextSweep: now + c.config.SweepAfter.Milliseconds(),
 	}
+	if x.idle() {
+		commit.NextSweep = now + idleSweep.Milliseconds()
+	}
+	return commit
+}
+
+// idleSweep is when the sweeper looks at an execution that only waits for a
+// moment, a call or a person: what that is needs no sweeper.
+const idleSweep = 24 * time.Hour
+
+// idle reports whether everything that the execution waits for comes by itself:
+// it has no job, and no child or orphan that others may not have heard of.
+func (x *execution) idle() bool {
+	if x.state.Meta.Status != engine.StatusWaiting || len(x.state.Jobs) > 0 {
+		return false
+	}
+	if x.quiet && len(x.steps.Changes) == 0 {
+		return true
+	}
+	return len(x.state.Meta.Orphans) == 0 && len(x.state.Outstanding()) == 0
 }
 
 // committed forgets what was written and returns the jobs to publish. repeated
@@ -114,6 +150,7 @@ func (x *execution) committed(log *zap.Logger) (jobs []engine.Job, repeated bool
 		if len(jobs) > 0 {
 			log.Debug("open jobs are published again", zap.String("execution_id", string(x.id)), zap.Int("jobs", len(jobs)))
 		}
+		step.Children = x.state.Outstanding()
 	} else {
 		for _, job := range step.Jobs {
 			if open := x.state.Jobs[job.ID]; open != nil { // not settled by a later event of the same group
@@ -123,5 +160,6 @@ func (x *execution) committed(log *zap.Logger) (jobs []engine.Job, repeated bool
 	}
 	repeated = x.republish
 	x.steps, x.memory, x.republish, x.dirty, x.current = engine.Step{}, nil, false, false, false
+	x.swept, x.quiet = false, false
 	return jobs, repeated, step
 }

@@ -1,21 +1,36 @@
 package coordinator
 
 import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/reprise-engine/reprise/internal/links"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // buildJob resolves what an engine job refers to: its inputs, the rounds
-// answered so far and the records its expressions read.
-func buildJob(p *program, s *engine.State, j *engine.Job, coordinator string) *queue.Job {
+// answered so far, what ended its wait and where it can be resumed.
+func (c *Coordinator) buildJob(p *program, s *engine.State, j *engine.Job) *queue.Job {
 	n := p.nodes[j.Entry.Node]
 	job := &queue.Job{
 		Version: queue.Version, ID: j.ID, Execution: s.Meta.ID, Mode: s.Meta.Mode,
 		RunIndex: j.Entry.Run, Slice: j.Slice, Attempt: j.Attempt, IdempotencyKey: j.IdempotencyKey,
-		Coordinator: coordinator, Pool: n.pool, DispatchedAt: j.DispatchedAt, Deadline: j.Deadline,
+		Coordinator: c.config.ID, Pool: n.pool, DispatchedAt: j.DispatchedAt, Deadline: j.Deadline,
 		Plan: n.raw, PlanHash: n.hash,
 		Inputs: s.Inputs(&j.Entry), Source: j.Entry.Source, Context: s.Context[j.Entry.Node],
+		Resumption: s.Resumption(&j.Entry),
+	}
+	if c.config.Links != nil && n.resumeURL {
+		if _, link, ok := engine.SplitToken(j.Token()); ok {
+			job.ResumeURL = c.config.Links.ResumeURL(s.Meta.ID, link)
+		}
+	}
+	if c.config.Links != nil && n.waits {
+		job.ApprovalURL = c.config.Links.ApprovalURL(j.Token(), bindOf(s, &j.Entry))
 	}
 	if action := s.Action(&j.Entry); action != nil {
 		job.ToolArguments, job.ToolCallID = action.Input, action.ID
@@ -24,6 +39,31 @@ func buildJob(p *program, s *engine.State, j *engine.Job, coordinator string) *q
 		job.Rounds = s.Answers(engine.RunRef{Node: j.Entry.Node, Run: j.Entry.Run})
 	}
 	return job
+}
+
+// bindOf is the digest of what a question of this run is about: the call and the
+// arguments that are shown. A link made for one call decides no other.
+func bindOf(s *engine.State, e *engine.Entry) string {
+	var callID string
+	var arguments json.RawMessage
+	if action := s.Action(e); action != nil {
+		callID, arguments = action.ID, shownArguments(action.Input)
+	}
+	return links.Bind(s.Meta.ID, e.Node, e.Run, callID, arguments)
+}
+
+// shownArguments are the arguments that a person is asked to allow, of those a
+// gate was called with: the gated tool's, which n8n wraps in toolParameters. They are
+// compacted, as storing them may change their spacing.
+func shownArguments(given json.RawMessage) json.RawMessage {
+	if inner := gjson.GetBytes(given, "toolParameters"); inner.Exists() {
+		given = json.RawMessage(inner.Raw)
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, given); err != nil {
+		return given
+	}
+	return b.Bytes()
 }
 
 // addRunData puts the records into a job that the node's expressions refer to;

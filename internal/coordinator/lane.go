@@ -239,7 +239,7 @@ func (c *Coordinator) program(ctx context.Context, hash string) (*program, error
 	if err != nil {
 		return nil, fmt.Errorf("parse stored workflow %s: %w", hash, err)
 	}
-	p, err := compile(w, c.config.Registry)
+	p, err := compile(w, c.config.Registry, c.config.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -254,12 +254,16 @@ func (b *batch) run(l *lane) error {
 	all := b.work
 	var kept []*work
 	for i, w := range all {
-		if b.x == nil && b.ended == nil && w.create != nil {
+		if b.x == nil && w.create != nil && (b.ended == nil || errors.Is(b.ended, errNotFound)) {
+			b.ended = nil
 			p, s := w.create()
 			b.x = &execution{id: w.id, program: p, state: s}
 			l.cache[w.id] = b.x
 		}
 		if b.x == nil {
+			if b.ended == nil {
+				b.ended = fmt.Errorf("execution %s: %w", w.id, errNotFound)
+			}
 			w.finish(b.ended)
 			continue
 		}
@@ -268,7 +272,13 @@ func (b *batch) run(l *lane) error {
 			b.work = append(kept, all[i:]...)
 			return errStale
 		} else if err != nil {
-			l.c.log.Error("event was not applied", zap.String("execution_id", string(w.id)), zap.Error(err))
+			if !errors.Is(err, state.ErrExists) {
+				l.c.log.Error("event was not applied", zap.String("execution_id", string(w.id)), zap.Error(err))
+			}
+			if b.x.version == 0 && !b.x.dirty { // it has not begun
+				delete(l.cache, w.id)
+				b.x = nil
+			}
 			w.finish(err)
 			continue
 		}
@@ -298,21 +308,26 @@ func (l *lane) storeMemory(ctx context.Context, x *execution) error {
 	return nil
 }
 
-// publish sends the jobs of all committed batches, then answers their work and
-// tells watchers.
+// publish sends the jobs of all committed batches, then answers their work,
+// tells watchers, and lets others know what concerns them.
 func (l *lane) publish(done []*batch) {
 	var jobs []*queue.Job
+	var errands []*errands
 	steps := make([]engine.Step, len(done))
 	for i, b := range done {
+		swept := b.x.swept
 		ready, repeated, step := b.x.committed(l.c.log)
 		steps[i] = step
 		for k := range ready {
-			job := buildJob(b.x.program, b.x.state, &ready[k], l.c.config.ID)
+			job := l.c.buildJob(b.x.program, b.x.state, &ready[k])
 			job.Confirm = repeated
 			addRunData(b.x.program, b.x.state, job, &ready[k])
 			jobs = append(jobs, job)
 		}
 		l.c.drop(b.x, step.Dropped)
+		if e := l.c.errandsOf(b.x, &step, swept); e != nil {
+			errands = append(errands, e)
+		}
 	}
 	l.c.publishJobs(jobs)
 	failpoint.Hit("after-publish")
@@ -321,12 +336,19 @@ func (l *lane) publish(done []*batch) {
 			w.finish(nil)
 		}
 		l.c.tell(b.x, steps[i].Live)
-		if b.x.state.Meta.Status.Finished() {
+		switch status := b.x.state.Meta.Status; {
+		case status.Finished():
 			delete(l.cache, b.x.id)
-			l.c.logFinished(b.x)
+			if steps[i].Done {
+				l.c.logFinished(b.x)
+			}
+		case status == engine.StatusWaiting:
+			delete(l.cache, b.x.id) // what waits holds no memory
+			l.c.logWaiting(b.x, steps[i].Live)
 		}
 	}
 	failpoint.Hit("after-ack")
+	l.c.runErrands(errands)
 }
 
 // evict forgets executions that were not needed for longest when there are

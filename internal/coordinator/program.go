@@ -36,11 +36,14 @@ type nodeProgram struct {
 	history    bool
 	references expression.References
 	pool       string
+	waits      bool // it may ask a person, and is told the URL of that
+	resumeURL  bool // it can use the URL that resumes it
+	trigger    bool
 }
 
 // compile prepares a workflow.
-func compile(w *workflow.Workflow, registry *node.Registry) (*program, error) {
-	p := &program{workflow: w, machine: engine.New(w, registry), nodes: make(map[string]*nodeProgram, len(w.Nodes))}
+func compile(w *workflow.Workflow, registry *node.Registry, limits engine.Limits) (*program, error) {
+	p := &program{workflow: w, machine: engine.NewLimited(w, registry, limits), nodes: make(map[string]*nodeProgram, len(w.Nodes))}
 	for _, n := range w.Nodes {
 		compiled, err := compileNode(w, n, registry)
 		if err != nil {
@@ -52,6 +55,13 @@ func compile(w *workflow.Workflow, registry *node.Registry) (*program, error) {
 		}
 	}
 	return p, nil
+}
+
+// trigger reports whether a node is one that executions begin with: then its
+// output is what it was given.
+func (p *program) trigger(n *workflow.Node) bool {
+	compiled := p.nodes[n.Name]
+	return compiled != nil && compiled.trigger && !n.Disabled
 }
 
 // attachedTypes are the connections along which a node uses other nodes
@@ -89,6 +99,7 @@ func compileNode(w *workflow.Workflow, n *workflow.Node, registry *node.Registry
 		compiled.references = union(compiled.references, expression.FindReferences(used.Parameters, true))
 		simple = simple && expression.Simple(used.Parameters)
 		readsParameters = readsParameters || bytes.Contains(used.Parameters, []byte("param"))
+		compiled.resumeURL = compiled.resumeURL || mentionsResumeURL(used.Parameters)
 	}
 	referred := compiled.references.Nodes
 	if compiled.references.All {
@@ -112,6 +123,8 @@ func compileNode(w *workflow.Workflow, n *workflow.Node, registry *node.Registry
 	if typ, ok := registry.Find(n.Type, n.TypeVersion); ok {
 		compiled.inline = typ.Inline && simple && own == 1 && n.Pool == ""
 		compiled.history = typ.History
+		compiled.waits, compiled.trigger = typ.Waits, typ.Trigger
+		compiled.resumeURL = compiled.resumeURL || typ.Waits
 	}
 	var err error
 	if compiled.raw, err = json.Marshal(plan); err != nil {
@@ -121,6 +134,17 @@ func compileNode(w *workflow.Workflow, n *workflow.Node, registry *node.Registry
 	compiled.hash = hex.EncodeToString(sum[:16])
 	compiled.plan, err = runner.NewPlan(plan)
 	return compiled, err
+}
+
+// mentionsResumeURL reports whether an expression or code in the parameters can
+// read the URL that resumes the execution.
+func mentionsResumeURL(parameters json.RawMessage) bool {
+	for _, name := range []string{"resumeUrl", "resumeFormUrl", "$execution"} {
+		if bytes.Contains(parameters, []byte(name)) {
+			return true
+		}
+	}
+	return false
 }
 
 func union(a, b expression.References) expression.References {

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -58,7 +57,20 @@ func (c *Coordinator) serve(context.Context) error {
 		func() (func(), error) { return t.ServeMemory(c.config.Store.Memory) },
 		func() (func(), error) { return t.ServeSubmissions(c.onDurable) },
 		func() (func(), error) {
-			return t.ServeAPI(queue.API{Version: c.config.Version, Submit: c.Submit, Get: c.get, List: c.list, Cancel: c.cancelExecution})
+			return t.ServeAPI(queue.API{
+				Version: c.config.Version, Submit: c.Submit, Get: c.get, List: c.list, Cancel: c.cancelExecution,
+				More: map[string]queue.Handler{
+					queue.EndpointResume:         queue.Handle(c.resume),
+					queue.EndpointApprovals:      queue.Handle(c.approvals),
+					queue.EndpointApproval:       queue.Handle(c.approval),
+					queue.EndpointDecide:         queue.Handle(c.decide),
+					queue.EndpointRetry:          queue.Handle(c.retry),
+					queue.EndpointWorkflowPut:    queue.Handle(c.putWorkflow),
+					queue.EndpointWorkflowGet:    queue.Handle(c.getWorkflow),
+					queue.EndpointWorkflowList:   queue.Handle(c.listWorkflows),
+					queue.EndpointWorkflowDelete: queue.Handle(c.deleteWorkflow),
+				},
+			})
 		},
 	} {
 		stop, err := subscribe()
@@ -86,27 +98,26 @@ func (c *Coordinator) onDurable(d DurableSubmission) {
 
 // get answers with an execution as it is stored.
 func (c *Coordinator) get(ctx context.Context, r *queue.GetRequest) (*queue.Execution, error) {
-	if err := ValidID(r.ID); err != nil {
-		return nil, &queue.Problem{Code: queue.CodeBadRequest, Message: err.Error()}
-	}
-	stored, err := c.config.Store.Load(ctx, []engine.ExecutionID{r.ID})
+	s, err := c.look(ctx, r.ID)
 	if err != nil {
-		return nil, problemOf(err)
-	}
-	if stored[0] == nil {
-		return nil, &queue.Problem{Code: queue.CodeNotFound, Message: fmt.Sprintf("no execution %s: it was never submitted, or its retention is over", r.ID)}
-	}
-	s, err := engine.Restore(stored[0].Tables)
-	if err != nil {
-		return nil, &queue.Problem{Code: queue.CodeInternal, Message: fmt.Sprintf("execution %s: %v", r.ID, err)}
+		return nil, err
 	}
 	m := &s.Meta
 	x := &queue.Execution{
 		ID: r.ID, Status: m.Status, Mode: m.Mode, WorkflowID: m.WorkflowID, WorkflowName: m.WorkflowName,
 		WorkflowHash: m.WorkflowHash, StartedAt: m.StartedAt, StoppedAt: m.StoppedAt, LastNode: m.LastNode, Error: m.Error,
+		RetryOf: m.RetryOf,
+	}
+	if m.Parent != nil {
+		x.Parent = m.Parent.Execution
 	}
 	if !m.Status.Finished() {
 		x.Stack = s.StackNames()
+	}
+	for _, p := range s.ParkedInOrder() {
+		x.Waiting = append(x.Waiting, queue.Waiting{
+			Token: p.Token, Node: p.Entry.Node, Kind: p.Wait.Kind, Since: p.Since, Until: p.Wait.Until,
+		})
 	}
 	if r.Data {
 		if x.Data, err = json.Marshal(s.RunExecutionData().Data); err != nil {
@@ -141,37 +152,16 @@ func (c *Coordinator) list(ctx context.Context, r *queue.ListRequest) (*queue.Li
 	return answer, nil
 }
 
-// cancelExecution ends an execution for good.
+// cancelExecution ends an execution for good, and with it those it started and
+// waits for.
 func (c *Coordinator) cancelExecution(ctx context.Context, r *queue.CancelRequest) error {
-	if err := ValidID(r.ID); err != nil {
-		return &queue.Problem{Code: queue.CodeBadRequest, Message: err.Error()}
-	}
-	var conflict *queue.Problem
-	done := make(chan error, 1)
-	c.hand(&work{
-		id: r.ID, fresh: true,
-		handle: func(x *execution) error {
-			conflict = nil
-			if status := x.state.Meta.Status; status.Finished() && status != engine.StatusCanceled {
-				conflict = &queue.Problem{Code: queue.CodeConflict, Message: fmt.Sprintf("execution %s is finished: %s", r.ID, status)}
+	return c.ask(ctx, r.ID, func(x *execution) error {
+		if status := x.state.Meta.Status; status.Finished() {
+			if status == engine.StatusCanceled {
 				return nil
 			}
-			return x.apply(c, engine.CancelRequested{At: c.now(), Reason: r.Reason})
-		},
-		finish: func(err error) { done <- err },
-	})
-	select {
-	case err := <-done:
-		switch {
-		case errors.Is(err, errNotFound):
-			return &queue.Problem{Code: queue.CodeNotFound, Message: fmt.Sprintf("no execution %s", r.ID)}
-		case err != nil:
-			return problemOf(err)
-		case conflict != nil:
-			return conflict
+			return conflict("execution %s is finished: %s", r.ID, status)
 		}
-		return nil
-	case <-ctx.Done():
-		return problemOf(ctx.Err())
-	}
+		return x.apply(c, engine.CancelRequested{At: c.now(), Reason: r.Reason})
+	})
 }

@@ -20,6 +20,10 @@ import (
 // exists is answered like the first one, so it can be repeated.
 func (c *Coordinator) Submit(ctx context.Context, sub *queue.Submission, answer func(engine.ExecutionID, *queue.Problem)) {
 	p, problem := c.prepare(ctx, sub)
+	var partial *engine.Partial
+	if problem == nil && sub.RunData != nil {
+		partial, problem = planPartial(p, sub)
+	}
 	if problem != nil {
 		answer("", problem)
 		return
@@ -36,24 +40,49 @@ func (c *Coordinator) Submit(ctx context.Context, sub *queue.Submission, answer 
 		ID: id, Mode: mode, WorkflowHash: p.workflow.Hash,
 		WorkflowID: p.workflow.ID, WorkflowName: p.workflow.Name,
 	}
+	if sub.WorkflowID != "" {
+		meta.WorkflowID = sub.WorkflowID
+	}
+	started := engine.Started{Start: sub.Start, Input: sub.Input, Destination: sub.Destination, Partial: partial}
+	c.create(p, meta, started, func(err error) {
+		if err != nil && !errors.Is(err, state.ErrExists) {
+			answer("", problemOf(err))
+			return
+		}
+		answer(id, nil)
+	})
+}
+
+// create stores a new execution that begins with ev, a Started or Retried without its
+// time. finish is told once, by a lane: nil, state.ErrExists, a *refusedError,
+// or why it could not be done now.
+func (c *Coordinator) create(p *program, meta engine.Meta, ev engine.Event, finish func(error)) {
 	c.hand(&work{
-		id:     id,
+		id:     meta.ID,
 		create: func() (*program, *engine.State) { return p, engine.NewState(meta) },
 		handle: func(x *execution) error {
 			if x.version > 0 || x.dirty { // it is in memory already
 				return state.ErrExists
 			}
-			return x.apply(c, engine.Started{At: c.now(), Start: sub.Start, Input: sub.Input})
+			switch ev := ev.(type) {
+			case engine.Started:
+				ev.At = c.now()
+				if err := x.apply(c, ev); err != nil {
+					return err
+				}
+				x.keepInput(c, ev)
+			case engine.Retried:
+				ev.At = c.now()
+				return x.apply(c, ev)
+			}
+			return nil
 		},
 		finish: func(err error) {
-			if err != nil && !errors.Is(err, state.ErrExists) {
-				answer("", problemOf(err))
-				return
-			}
 			if err == nil {
-				c.log.Info("execution started", zap.String("execution_id", string(id)), zap.String("workflow", meta.WorkflowName))
+				c.log.Info("execution started", zap.String("execution_id", string(meta.ID)), zap.String("workflow", meta.WorkflowName),
+					zap.String("mode", meta.Mode))
 			}
-			answer(id, nil)
+			finish(err)
 		},
 	})
 }
@@ -66,55 +95,67 @@ func (c *Coordinator) prepare(ctx context.Context, sub *queue.Submission) (*prog
 	}
 	if sub.ID != "" {
 		if err := ValidID(sub.ID); err != nil {
-			return nil, &queue.Problem{Code: queue.CodeBadRequest, Message: err.Error()}
+			return nil, badRequest("%v", err)
 		}
 	}
 	for i, item := range sub.Input {
 		if trimmed := item.JSON; len(trimmed) > 0 && trimmed[0] != '{' {
-			return nil, &queue.Problem{Code: queue.CodeBadRequest, Message: fmt.Sprintf("input item %d: json must be an object", i)}
+			return nil, badRequest("input item %d: json must be an object", i)
 		}
 	}
 	var p *program
+	var problem *queue.Problem
 	switch {
 	case len(sub.Workflow) > 0:
-		var problem *queue.Problem
-		if p, problem = c.submitted(ctx, sub); problem != nil {
-			return nil, problem
-		}
+		p, problem = c.document(ctx, sub.Workflow, sub.Start)
 	case sub.WorkflowHash != "":
-		var err error
-		if p, err = c.program(ctx, sub.WorkflowHash); err != nil {
-			if errors.Is(err, state.ErrNotFound) {
-				return nil, &queue.Problem{Code: queue.CodeNotFound, Message: fmt.Sprintf("no workflow is stored under the hash %s", sub.WorkflowHash)}
-			}
-			return nil, problemOf(err)
-		}
+		p, problem = c.stored(ctx, sub.WorkflowHash)
+	case sub.WorkflowID != "":
+		p, problem = c.latest(ctx, sub.WorkflowID)
 	default:
-		return nil, &queue.Problem{Code: queue.CodeBadRequest, Message: "submission without workflow: give the document in \"workflow\", or the hash of a stored one in \"workflowHash\""}
+		problem = badRequest("submission without workflow: give the document in \"workflow\", or the hash of a stored one in \"workflowHash\", or its id in \"workflowId\"")
+	}
+	if problem != nil {
+		return nil, problem
 	}
 	if sub.Start != "" && p.workflow.Node(sub.Start) == nil {
-		return nil, &queue.Problem{Code: queue.CodeBadRequest, Message: fmt.Sprintf("the workflow has no node %q to start from", sub.Start)}
+		return nil, badRequest("the workflow has no node %q to start from", sub.Start)
+	}
+	if d := sub.Destination; d != nil && p.workflow.Node(d.Node) == nil {
+		return nil, badRequest("the workflow has no node %q to run up to", d.Node)
 	}
 	return p, nil
 }
 
-// submitted makes the document of a submission ready. Documents that were
-// submitted before are known by their bytes and not read again.
-func (c *Coordinator) submitted(ctx context.Context, sub *queue.Submission) (*program, *queue.Problem) {
-	bytes := fingerprint(sub.Workflow)
-	if p := c.documents.get(bytes); p != nil && sub.Start == "" {
+// planPartial decides what a submission with run data begins with.
+func planPartial(p *program, sub *queue.Submission) (*engine.Partial, *queue.Problem) {
+	if sub.Destination == nil {
+		return nil, badRequest("a submission with \"runData\" needs a \"destination\", the node to run up to")
+	}
+	partial, err := p.machine.PlanPartial(*sub.Destination, sub.RunData)
+	if err != nil {
+		return nil, badRequest("%v", err)
+	}
+	return partial, nil
+}
+
+// document makes a workflow ready that came as a document. Documents that came
+// before are known by their bytes and not read again.
+func (c *Coordinator) document(ctx context.Context, document []byte, start string) (*program, *queue.Problem) {
+	bytes := fingerprint(document)
+	if p := c.documents.get(bytes); p != nil && start == "" {
 		return p, nil
 	}
-	w, err := workflow.Parse(sub.Workflow)
+	w, err := workflow.Parse(document)
 	if err != nil {
 		return nil, &queue.Problem{Code: queue.CodeInvalidWorkflow, Message: err.Error()}
 	}
-	if problems := workflow.ValidateStart(w, c.config.Registry, sub.Start); problems.Err() != nil {
+	if problems := workflow.ValidateStart(w, c.config.Registry, start); problems.Err() != nil {
 		return nil, invalidWorkflow(problems)
 	}
 	p := c.programs.get(w.Hash)
 	if p == nil {
-		if p, err = compile(w, c.config.Registry); err != nil {
+		if p, err = compile(w, c.config.Registry, c.config.Limits); err != nil {
 			return nil, &queue.Problem{Code: queue.CodeInvalidWorkflow, Message: err.Error()}
 		}
 		if err := c.config.Store.PutWorkflow(ctx, w.Hash, w.Raw); err != nil {
@@ -122,7 +163,7 @@ func (c *Coordinator) submitted(ctx context.Context, sub *queue.Submission) (*pr
 		}
 		c.programs.put(w.Hash, p)
 	}
-	if sub.Start == "" {
+	if start == "" {
 		c.documents.put(bytes, p)
 	}
 	return p, nil
@@ -135,6 +176,14 @@ func fingerprint(document []byte) string {
 	return string(sum[:])
 }
 
+func badRequest(format string, args ...any) *queue.Problem {
+	return &queue.Problem{Code: queue.CodeBadRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+func conflict(format string, args ...any) *queue.Problem {
+	return &queue.Problem{Code: queue.CodeConflict, Message: fmt.Sprintf(format, args...)}
+}
+
 func invalidWorkflow(problems workflow.Problems) *queue.Problem {
 	p := &queue.Problem{Code: queue.CodeInvalidWorkflow, Message: problems.Err().Error()}
 	for _, one := range problems {
@@ -143,10 +192,18 @@ func invalidWorkflow(problems workflow.Problems) *queue.Problem {
 	return p
 }
 
-// problemOf is the API's form of an error of the infrastructure.
+// problemOf is the API's form of an error of the infrastructure, or of the
+// engine's refusal.
 func problemOf(err error) *queue.Problem {
+	var problem *queue.Problem
+	if errors.As(err, &problem) {
+		return problem
+	}
 	code := queue.CodeUnavailable
+	refused := (*refusedError)(nil)
 	switch {
+	case errors.As(err, &refused):
+		code = queue.CodeBadRequest
 	case errors.Is(err, errNotFound) || errors.Is(err, state.ErrNotFound):
 		code = queue.CodeNotFound
 	case errors.Is(err, state.ErrFilter):
