@@ -4,6 +4,7 @@ package nodetypes
 import (
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/ai"
+	"github.com/reprise-engine/reprise/pkg/nodes/approval"
 	"github.com/reprise-engine/reprise/pkg/nodes/core"
 	"github.com/reprise-engine/reprise/pkg/nodes/flow"
 	"github.com/reprise-engine/reprise/pkg/nodes/http"
@@ -16,5 +17,6 @@ func Registry() *node.Registry {
 	r.Register(http.Types()...)
 	r.Register(ai.Types()...)
 	r.Register(flow.Types()...)
+	r.Register(approval.Types()...)
 	return r
 }
