@@ -6,8 +6,10 @@
 // Executions are spread over 256 shards by a hash of their id. All keys of a
 // shard carry the hash tag {sNNN}, so that one script may touch an execution and
 // its shard's indexes on Redis Cluster too. An execution is four hashes, the
-// engine's tables; a shard has sorted sets that say which executions are unfinished,
-// which timers are set and what exists. keys.go lists them all.
+// engine's tables; a shard has sorted sets that say which executions somebody still has
+// to look after, which timers are set, which questions are open and what exists. What
+// belongs to no execution (workflows, their ids, shared secrets) has keys without a shard.
+// keys.go lists them all.
 //
 // # Commit
 //
@@ -30,13 +32,44 @@
 // the engine recognises the event as applied. The tokens are what spares that
 // detour, not what makes it correct.
 //
+// # Timers and sweeps
+//
+// Due timers and sweeps are claimed: a script takes them and puts them off, so that
+// of several callers one gets each. The commit that handles a timer clears it; when the
+// claimer died there is none, and it comes up again at the end of the claim. Looking costs one
+// round trip of 256 small reads, however many timers are set.
+//
+// # Open questions
+//
+// What is asked of people is part of the execution. Questions is only an index
+// of it, written by the commit that asks or answers, so it can never show a question that
+// is over or miss one that is open.
+//
+// # The end of an execution
+//
+// A parent, an error workflow, children to cancel: others may have to be told of
+// an end, and whoever committed it may die before they are. Such an end is committed
+// Unsettled, which keeps the execution among those that ClaimStale hands out, though it is
+// over and has its expiry:
+//
+//	running ──commit, Unsettled──> over, still swept ──Settle──> over
+//	running ──commit─────────────────────────────────────────────> over
+//
+// The caller tells them right after the commit and calls Settle, or does so when the
+// sweep comes to it; those who are told must bear to be told twice. Settle leaves
+// what is unfinished alone and takes what is gone. What could not be told within the
+// retention is lost with the execution: Prune removes it, and Load no longer finds it.
+// Delete refuses an unsettled execution (ErrUnsettled).
+//
 // # Expiry
 //
 // Keys of an unfinished execution never have an expiry. The commit that
 // finishes it gives all of them one (Config.Retention), and from then on commits are
-// refused with ErrFinished. Prune removes the index entries of what expired.
+// refused with ErrFinished. Prune removes the index entries of what expired, that of an
+// unsettled execution's sweep included.
 // A stored workflow never expires, as an execution that waits may need it in a
-// year: it is kept once per content, so it grows with edits and not with runs.
+// year: it is kept once per content, so it grows with edits and not with runs. The
+// records of workflows by id, secrets and open questions do not expire either.
 //
 // # Out of memory
 //

@@ -112,6 +112,73 @@ func TestExpiredExecutions(t *testing.T) {
 	require.Eventually(t, func() bool { return raw.DBSize(t.Context()).Val() == 0 }, 5*time.Second, 5*time.Millisecond, "nothing at all is left")
 }
 
+// An unsettled execution expires as others do. What is left of it is the entry
+// of its sweep, which goes when it is settled, pruned, or the id is used again.
+func TestUnsettledExecutionsExpire(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	raw := client(t, srv.Addr())
+	s := open(t, srv.URL(), func(c *state.Config) { c.Retention = 200 * time.Millisecond })
+	ids := []engine.ExecutionID{"settled", "pruned", "again", "over"}
+	for _, id := range ids {
+		c := create(id)
+		end := finish(id, 1)
+		end.Unsettled, end.NextSweep = true, 5000
+		commit(t, s, c, end)
+		for key, d := range expiries(t, raw, id) {
+			require.NotEqual(t, time.Duration(-1), d, "%s of an unsettled execution", key)
+		}
+	}
+	require.Eventually(t, func() bool {
+		stored, err := s.Load(t.Context(), ids)
+		return err == nil && stored[0] == nil && stored[1] == nil && stored[2] == nil && stored[3] == nil
+	}, 5*time.Second, 5*time.Millisecond)
+	list, _, err := s.List(t.Context(), state.Filter{})
+	require.NoError(t, err)
+	require.Empty(t, list)
+	stale, err := s.ClaimStale(t.Context(), 5000, 6000, 10)
+	require.NoError(t, err)
+	require.ElementsMatch(t, ids, stale, "handed out though they are gone")
+
+	again, over := create("again"), create("over") // the ids are free
+	again.Token, again.NextSweep = "again", 9000
+	over.Token, over.Status = "over", engine.StatusError
+	commit(t, s, again, over)
+	require.NoError(t, s.Settle(t.Context(), []engine.ExecutionID{"settled", "again"}))
+	stale, err = s.ClaimStale(t.Context(), 6000, 7000, 10)
+	require.NoError(t, err)
+	require.Equal(t, []engine.ExecutionID{"pruned"}, stale, "the new ones have sweeps of their own, or none")
+	n, err := s.Prune(t.Context(), 1e15)
+	require.NoError(t, err)
+	require.Equal(t, 3, n, "settled, pruned and over")
+	stale, err = s.ClaimStale(t.Context(), 1e12, 2e12, 10)
+	require.NoError(t, err)
+	require.Equal(t, []engine.ExecutionID{"again"}, stale)
+
+	commit(t, s, finish("again", 1))
+	require.Eventually(t, func() bool { n, err := s.Prune(t.Context(), 1e15); return err == nil && n == 0 }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return raw.DBSize(t.Context()).Val() == 0 }, 5*time.Second, 5*time.Millisecond, "nothing at all is left")
+}
+
+// What is kept for good has no expiry.
+func TestSharedThingsDoNotExpire(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	raw := client(t, srv.Addr())
+	s := open(t, srv.URL(), func(c *state.Config) { c.Retention = time.Hour })
+	require.NoError(t, s.PutNamedWorkflow(t.Context(), state.WorkflowRecord{ID: "a", Hash: "h"}))
+	_, err := s.Secret(t.Context(), "links", []byte("value"))
+	require.NoError(t, err)
+	c := create("e")
+	c.Questions = []engine.TimerChange{{ID: "e_1", At: 5}}
+	commit(t, s, c)
+	keys := raw.Keys(t.Context(), "*").Val()
+	require.Len(t, keys, 2+4+3, "both, the four tables, active, the index and questions")
+	for _, k := range keys {
+		require.Equal(t, time.Duration(-1), raw.PTTL(t.Context(), k).Val(), k)
+	}
+}
+
 func TestMemoryExpiry(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

@@ -134,6 +134,17 @@ func TestLostReplyOfOtherWrites(t *testing.T) {
 	due, err = s.ClaimTimers(t.Context(), 500, 900, 10)
 	require.NoError(t, err)
 	require.Len(t, due, 1, "but not lost")
+
+	end := finish("a", 1)
+	end.Unsettled = true
+	commit(t, s, end)
+	proxy.LoseReplies(1, "evalsha")
+	require.NoError(t, s.Settle(t.Context(), []engine.ExecutionID{"a"}))
+	proxy.LoseReplies(1, "first")
+	value, err := s.Secret(t.Context(), "links", []byte("first"))
+	require.NoError(t, err)
+	require.Equal(t, "first", string(value), "stored by the attempt that was lost")
+	require.Zero(t, proxy.Pending())
 }
 
 // Many writers over a connection that loses replies all the time: every change
@@ -319,6 +330,8 @@ func TestOutOfMemory(t *testing.T) {
 		c.Timers = []engine.TimerChange{{ID: "t", At: 100}}
 		return c
 	}
+	secret, err := s.Secret(t.Context(), "links", []byte("key"))
+	require.NoError(t, err)
 	empty := infoNumber(t, raw, "memory", "used_memory")
 	const n = 40
 	for i := range n {
@@ -326,7 +339,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	// The limit is half of what is used by now.
 	require.NoError(t, raw.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(empty+n*100<<10)).Err())
-	err := s.Commit(t.Context(), []state.Commit{full(engine.ExecutionID(fmt.Sprint("e", n)))})[0]
+	err = s.Commit(t.Context(), []state.Commit{full(engine.ExecutionID(fmt.Sprint("e", n)))})[0]
 	require.ErrorIs(t, err, state.ErrFull)
 	require.Equal(t, uint64(1), s.Stats().Full)
 	stored, err := s.Load(t.Context(), []engine.ExecutionID{"e0", engine.ExecutionID(fmt.Sprint("e", n))})
@@ -336,7 +349,10 @@ func TestOutOfMemory(t *testing.T) {
 
 	progress := update("e0", 1, "x")
 	progress.Changes = append(progress.Changes, engine.Change{Table: engine.TableRun, Field: "ballast"})
-	errs := s.Commit(t.Context(), []state.Commit{progress, create("small"), finish("e1", 1), update("e2", 5, "x")})
+	progress.Questions = []engine.TimerChange{{ID: "e0_1", At: 5}}
+	end := finish("e1", 1)
+	end.Unsettled, end.NextSweep = true, 1e12
+	errs := s.Commit(t.Context(), []state.Commit{progress, create("small"), end, update("e2", 5, "x")})
 	require.ErrorIs(t, errs[0], state.ErrFull)
 	require.ErrorIs(t, errs[1], state.ErrFull)
 	require.NoError(t, errs[2], "an execution can be finished, or cancelled")
@@ -344,6 +360,15 @@ func TestOutOfMemory(t *testing.T) {
 	require.Equal(t, uint64(1), version(t, s, "e0"))
 	require.ErrorIs(t, s.AppendMemory(t.Context(), "chat", "1", rawMessages("a")), state.ErrFull)
 	require.ErrorIs(t, s.PutWorkflow(t.Context(), "hash", []byte("{}")), state.ErrFull)
+	require.ErrorIs(t, s.PutNamedWorkflow(t.Context(), state.WorkflowRecord{ID: "a", Hash: "hash"}), state.ErrFull)
+	asked, _, err := s.Questions(t.Context(), 0, "")
+	require.NoError(t, err)
+	require.Empty(t, asked)
+	kept, err := s.Secret(t.Context(), "links", []byte("another"))
+	require.NoError(t, err)
+	require.Equal(t, secret, kept, "what is there can be read")
+	_, err = s.Secret(t.Context(), "new", []byte("another"))
+	require.ErrorIs(t, err, state.ErrFull)
 
 	due, err := s.ClaimTimers(t.Context(), 100, 500, 1000)
 	require.NoError(t, err)
@@ -352,6 +377,7 @@ func TestOutOfMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, stale, n-1)
 
+	require.NoError(t, s.Settle(t.Context(), []engine.ExecutionID{"e1"}))
 	require.NoError(t, s.Delete(t.Context(), "e1"))
 	for i := 2; i < n; i++ {
 		id := engine.ExecutionID(fmt.Sprint("e", i))
