@@ -81,6 +81,10 @@ func (t *tx) next() int {
 // run starts a popped entry: as a job, or settled on the spot where the engine
 // knows the result itself.
 func (t *tx) run(e *Entry) {
+	if e.Again != nil {
+		t.waitAgain(e)
+		return
+	}
 	if e.Progress != nil { // a requester with its answers, or a run that waited
 		job := &OpenJob{Job: Job{Entry: *e, Slice: len(t.s.Rounds[e.RunRef()]) + e.Waits, Attempt: 1}, Progress: *e.Progress}
 		job.Entry.Progress = nil
@@ -290,15 +294,13 @@ func (t *tx) abandon(e *Entry, p Progress) {
 	t.recordOf(e, r)
 }
 
-// closeReserved closes the record of a tool call that will not be answered.
+// closeReserved closes the record of a tool call that will not be answered, or
+// of a run that was resumed and not called any more.
 func (t *tx) closeReserved(e *Entry) {
-	if !e.AsTool() {
-		return
-	}
 	if r := t.s.Record(e.RunRef()); r.open() {
 		closed := *r
 		closed.Status = StatusCanceled
-		if r.StartTime == 0 && t.s.stopping() {
+		if e.AsTool() && r.StartTime == 0 && t.s.stopping() {
 			closed.Status = "" // never begun; n8n gives it no status
 		}
 		t.recordOf(e, &closed)

@@ -80,25 +80,32 @@ func (t *tx) park(job *OpenJob, res Result) {
 	progress.Earlier = progress.Earlier.with(job.SubRuns, job.Logs, res.Hints)
 	e.Progress, e.Resumption, e.Key = &progress, nil, ""
 	e.Waits++
+	t.delChildren(e.Wait) // the node has had their results
 	e.Wait = job.Token()
 	p := &Parked{Token: e.Wait, Entry: e, Wait: *res.Wait, Since: t.at, After: t.s.Meta.LastWebhook}
 	if p.Wait.Kind == WaitWebhook {
 		_, t.s.Meta.LastWebhook, _ = SplitToken(p.Token)
 	}
-	due := p.Wait.Until
-	if p.Wait.Kind == WaitChildren && job.Deadline != 0 {
+	if p.Wait.Kind == WaitChildren {
 		p.Deadline = job.Deadline
-		if due == 0 || p.Deadline < due {
-			due = p.Deadline
-		}
+	}
+	t.s.Meta.LastNode = e.Node
+	t.setWaiting(p, res.Worker)
+}
+
+// setWaiting stores a wait, starts what it is for, and shows it in the record.
+func (t *tx) setWaiting(p *Parked, worker string) {
+	e := p.Entry
+	due := p.Wait.Until
+	if p.Deadline != 0 && (due == 0 || p.Deadline < due) {
+		due = p.Deadline
 	}
 	t.putParked(p)
 	if due != 0 {
 		t.setTimer(waitTimer(p.Token), due)
 	}
-
-	r := t.closing(&e, progress)
-	r.Status, r.Worker = StatusWaiting, res.Worker
+	r := t.closing(&e, *e.Progress)
+	r.Status, r.Worker = StatusWaiting, worker
 	r.Data = map[string][]workflow.Items{e.outputType(): t.s.Inputs(&e)}
 	meta := metadataOf(r)
 	meta.Wait, meta.Outcome, meta.Decision = p.Token, "", nil
@@ -112,9 +119,16 @@ func (t *tx) park(job *OpenJob, res Result) {
 		meta.SubExecutionsCount = len(p.Wait.Children.Runs)
 	}
 	r.Metadata = meta
-	t.s.Meta.LastNode = e.Node
 	t.record(e.Node, e.Run, r)
 	t.tellFinished(&e, r)
+}
+
+// waitAgain goes on with a wait for children in an execution that retries the
+// one in which it broke off: those that had ended are not started again.
+func (t *tx) waitAgain(e *Entry) {
+	p := &Parked{Token: e.Wait, Entry: *e, Wait: *e.Again, Since: t.at, After: t.s.Meta.LastWebhook}
+	p.Entry.Again = nil
+	t.setWaiting(p, "")
 }
 
 // metadataOf is a copy of a record's metadata.
@@ -402,12 +416,18 @@ func (s *State) setAside(e *Entry) bool {
 }
 
 // forsake ends the wait of a run whose execution is over. A failed execution
-// keeps the run on its stack, so that a retry waits anew.
+// keeps the run on its stack: a retry calls the node again, which asks its question
+// or makes its link anew, and goes on with a wait for children.
 func (t *tx) forsake(p *Parked, status Status) {
 	t.orphan(p)
 	t.unpark(p)
-	t.delChildren(p.Token)
 	e := p.Entry
+	if status == StatusError && p.Wait.Kind == WaitChildren && !p.Wait.Children.Detached {
+		e.Again = &p.Wait
+	} else {
+		t.delChildren(p.Token)
+		e.Waits, e.Wait = 0, ""
+	}
 	r := *t.s.Record(e.RunRef())
 	r.Status, r.Data = StatusCanceled, nil
 	if p.Wait.Kind == WaitApproval {
@@ -417,7 +437,6 @@ func (t *tx) forsake(p *Parked, status Status) {
 	}
 	t.recordOf(&e, &r)
 	if status == StatusError {
-		e.Waits, e.Wait = 0, ""
 		t.push(&e)
 	}
 }

@@ -23,6 +23,7 @@ type world struct {
 	seed     int
 	tools    map[string][]string // by requester
 	outputs  map[string]int
+	waits    bool // nodes may wait, and none ends the execution by failing
 }
 
 const maxSteps = 20000
@@ -127,6 +128,9 @@ func (w *world) run(s *engine.State, job *engine.OpenJob) engine.Result {
 			answers = append(answers, asJSON(r.Record.Data), r.Action.ID)
 		}
 	}
+	if r := s.Resumption(e); r != nil {
+		answers = append(answers, asJSON(r))
+	}
 	what := []any{e.Node, asJSON(s.Inputs(e)), job.Slice, job.Attempt, answers}
 	dice := func(n int, about string) int { return w.dice(n, append(what, about)...) }
 
@@ -138,11 +142,18 @@ func (w *world) run(s *engine.State, job *engine.OpenJob) engine.Result {
 			Output: []workflow.Items{{{JSON: json.RawMessage(fmt.Sprintf(`{"n":%d}`, dice(100, "model")))}}},
 		}}
 	}
-	if dice(8, "fails") == 0 {
+	stops := !e.AsTool() && w.workflow.Node(e.Node).OnError == workflow.OnErrorUnset
+	if dice(8, "fails") == 0 && !(w.waits && stops) {
 		res.Error = &engine.NodeError{Message: fmt.Sprintf("%s failed", e.Node), NotRetryable: dice(4, "final") == 0}
 		return res
 	}
-	if len(tools) > 0 && job.Slice < 3 && dice(4, "asks") > 0 {
+	if w.waits && e.Waits < 2 {
+		if res.Wait = w.wait(dice); res.Wait != nil {
+			res.SubRuns = nil // a retry calls a node again that waited, which would repeat them
+			return res
+		}
+	}
+	if len(tools) > 0 && job.Slice < 3+e.Waits && dice(4, "asks") > 0 {
 		res.Request = &engine.Request{Metadata: json.RawMessage(fmt.Sprintf(`{"slice":%d}`, job.Slice))}
 		for i := range 1 + dice(3, "calls") {
 			about := fmt.Sprint("call", i)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -67,6 +68,9 @@ func (t *tx) restart(from *State) (bool, error) {
 	for _, e := range from.Stack {
 		entry := *e
 		t.push(&entry)
+		for _, i := range slices.Sorted(maps.Keys(from.Children[e.Wait])) {
+			t.putChild(e.Wait, i, from.Children[e.Wait][i])
+		}
 	}
 	return true, nil
 }

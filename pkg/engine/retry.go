@@ -29,7 +29,7 @@ func tries(n *workflow.Node) (limit int, wait int64) {
 // is nil for a soft failure: outputs that report an error.
 func (t *tx) retry(job *OpenJob, node *workflow.Node, err *NodeError) bool {
 	limit, wait := tries(node)
-	if job.Attempt >= limit || err != nil && err.NotRetryable || t.s.stopping() {
+	if job.Attempt >= limit || err != nil && err.NotRetryable || t.s.stopping() || t.childFailed(&job.Entry) {
 		return false
 	}
 	next := *job
@@ -44,6 +44,17 @@ func (t *tx) retry(job *OpenJob, node *workflow.Node, err *NodeError) bool {
 	t.setTimer(retryTimer(next.ID), next.RetryAt)
 	t.putJob(&next)
 	return true
+}
+
+// childFailed reports whether an execution that the run waited for did not end
+// well: calling the node again would only show it the same end.
+func (t *tx) childFailed(e *Entry) bool {
+	for _, c := range t.s.Children[e.Wait] {
+		if c.Status == StatusError || c.Status == StatusCanceled {
+			return true
+		}
+	}
+	return false
 }
 
 // retryNow hands out an attempt whose wait is over.

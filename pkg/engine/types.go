@@ -268,6 +268,9 @@ type Entry struct {
 	Waits      int         `json:"waits,omitempty"`
 	Wait       string      `json:"wait,omitempty"`
 	Resumption *Resumption `json:"resumption,omitempty"`
+	// Again is the wait for children that broke off with a failed execution; a retry
+	// waits on for those that had not ended.
+	Again *Wait `json:"again,omitempty"`
 	// Key is the idempotency key of a slice that failed in the execution which this
 	// one retries.
 	Key string `json:"key,omitempty"`
