@@ -58,6 +58,10 @@ func New(key []byte, publicURL string) *Signer {
 	return &Signer{key: append([]byte(nil), key...), public: strings.TrimRight(publicURL, "/")}
 }
 
+// PublicURL is where people reach the HTTP side, without a slash at its end; "" when
+// that is not known.
+func (s *Signer) PublicURL() string { return s.public }
+
 // ResumeURL is the link that resumes a webhook wait of an execution; link is the
 // number of the job it is made in. A path suffix and other query parameters may
 // be added to it. It is "" without a public URL.
