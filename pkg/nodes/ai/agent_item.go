@@ -93,8 +93,10 @@ func (it *agentItem) checkIterations(limit int) error {
 	if len(it.turns) < limit {
 		return nil
 	}
-	return operationError(fmt.Sprintf(
+	failure := operationError(fmt.Sprintf(
 		"Max iterations (%d) reached. The agent could not complete the task within the allowed number of iterations.", limit), "")
+	failure.NotRetryable = true // the rounds are kept, so another attempt meets the same limit
+	return failure
 }
 
 // callKey is the idempotency key of the item's next model call.

@@ -250,23 +250,5 @@ func (p *play) tool(action engine.Action, inputs workflow.Items) (*engine.Record
 // answer, right behind its turn and in the order asked.
 func checkHistory(t testing.TB, body string) {
 	t.Helper()
-	var open []string
-	for _, m := range gjson.Get(body, "messages").Array() {
-		if m.Get("role").Str == "tool" {
-			require.NotEmpty(t, open, "an answer without a call in %s", body)
-			require.Equal(t, open[0], m.Get("tool_call_id").Str, body)
-			open = open[1:]
-			continue
-		}
-		require.Empty(t, open, "calls without answers in %s", body)
-		seen := map[string]bool{}
-		for _, c := range m.Get("tool_calls").Array() {
-			id := c.Get("id").Str
-			require.False(t, seen[id], "call id %s twice in %s", id, body)
-			seen[id] = true
-			open = append(open, id)
-			require.True(t, gjson.Valid(c.Get("function.arguments").Str), body)
-		}
-	}
-	require.Empty(t, open, body)
+	require.Empty(t, historyProblem(gjson.Get(body, "messages").Array()), body)
 }
