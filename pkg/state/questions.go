@@ -15,7 +15,7 @@ type Asked struct {
 // Questions returns open questions of all executions, those asked first first:
 // up to limit, default 50, at most 1000. next is the cursor of the following page,
 // empty at the end. A page costs one round trip, sometimes two, however many
-// questions are open. What is asked or answered between two pages moves no
+// questions are open (more only where thousands were asked in one millisecond). What is asked or answered between two pages moves no
 // other question from one page to another. Errors: ErrFilter for a cursor that was not given out.
 func (s *Store) Questions(ctx context.Context, limit int, cursor string) (asked []Asked, next string, err error) {
 	limit = pageLimit(limit)

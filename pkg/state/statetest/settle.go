@@ -58,17 +58,19 @@ func unsettledIsSwept(t *testing.T, s Store) {
 func settleLeavesUnfinished(t *testing.T, s Store) {
 	const n = 300 // more than one round trip takes
 	var ids []engine.ExecutionID
+	var commits []state.Commit
 	for i := range n {
 		id := engine.ExecutionID(fmt.Sprintf("e%03d", i))
 		ids = append(ids, id)
-		commit(t, s, create(id, 1))
+		commits = append(commits, create(id, 1))
 		switch i % 3 {
 		case 0:
-			commit(t, s, unsettled(id, 1, 1000))
+			commits = append(commits, unsettled(id, 1, 1000))
 		case 1:
-			commit(t, s, update(id, 1, engine.StatusWaiting))
+			commits = append(commits, update(id, 1, engine.StatusWaiting))
 		}
 	}
+	commit(t, s, commits...)
 	require.NoError(t, s.Settle(t.Context(), append(ids, "never-was")))
 	left := stale(t, s, 1e12, 2e12)
 	require.Len(t, left, 2*n/3)
