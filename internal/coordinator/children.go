@@ -91,7 +91,7 @@ func (r *errandRun) childProgram(child engine.ChildStart) (p *program, id string
 	ctx, cancel := context.WithTimeout(r.c.ctx, storeTimeout)
 	defer cancel()
 	if len(child.Workflow) > 0 {
-		p, problem = r.c.document(ctx, child.Workflow, "")
+		p, problem = r.c.document(ctx, child.Workflow, "", nil)
 		if problem != nil {
 			return nil, "", problem
 		}

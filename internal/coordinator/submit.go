@@ -107,7 +107,7 @@ func (c *Coordinator) prepare(ctx context.Context, sub *queue.Submission) (*prog
 	var problem *queue.Problem
 	switch {
 	case len(sub.Workflow) > 0:
-		p, problem = c.document(ctx, sub.Workflow, sub.Start)
+		p, problem = c.document(ctx, sub.Workflow, sub.Start, sub.Destination)
 	case sub.WorkflowHash != "":
 		p, problem = c.stored(ctx, sub.WorkflowHash)
 	case sub.WorkflowID != "":
@@ -141,7 +141,10 @@ func planPartial(p *program, sub *queue.Submission) (*engine.Partial, *queue.Pro
 
 // document makes a workflow ready that came as a document. Documents that came
 // before are known by their bytes and not read again.
-func (c *Coordinator) document(ctx context.Context, document []byte, start string) (*program, *queue.Problem) {
+//
+// What is wrong with nodes that a run up to a node does not reach does not matter;
+// to is nil for a run of the whole.
+func (c *Coordinator) document(ctx context.Context, document []byte, start string, to *engine.Destination) (*program, *queue.Problem) {
 	bytes := fingerprint(document)
 	if p := c.documents.get(bytes); p != nil && start == "" {
 		return p, nil
@@ -150,7 +153,11 @@ func (c *Coordinator) document(ctx context.Context, document []byte, start strin
 	if err != nil {
 		return nil, &queue.Problem{Code: queue.CodeInvalidWorkflow, Message: err.Error()}
 	}
-	if problems := workflow.ValidateStart(w, c.config.Registry, start); problems.Err() != nil {
+	problems := workflow.ValidateStart(w, c.config.Registry, start)
+	if to != nil && problems.Err() != nil {
+		problems = workflow.ValidateUpTo(w, c.config.Registry, start, to.Node, to.Exclusive)
+	}
+	if problems.Err() != nil {
 		return nil, invalidWorkflow(problems)
 	}
 	p := c.programs.get(w.Hash)
@@ -163,7 +170,7 @@ func (c *Coordinator) document(ctx context.Context, document []byte, start strin
 		}
 		c.programs.put(w.Hash, p)
 	}
-	if start == "" {
+	if start == "" && to == nil {
 		c.documents.put(bytes, p)
 	}
 	return p, nil

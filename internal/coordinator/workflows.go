@@ -61,7 +61,7 @@ func (c *Coordinator) putWorkflow(ctx context.Context, r *queue.WorkflowPutReque
 	if id == "" {
 		return nil, badRequest("the workflow has no id: give one, or write it into the document as \"id\"")
 	}
-	p, problem := c.document(ctx, r.Document, "")
+	p, problem := c.document(ctx, r.Document, "", nil)
 	if problem != nil {
 		return nil, problem
 	}
