@@ -47,8 +47,9 @@ func Bind(flags *pflag.FlagSet, cfg any) error {
 		default:
 			return fmt.Errorf("config: field %s.%s has type %T, which no flag can have", v.Type().Name(), field.Name, p)
 		}
-		// A URL in the environment may hold a password: the help must not show it.
-		if strings.HasSuffix(variable, "_URL") {
+		// A URL in the environment may hold a password, and a key is one: the help
+		// must not show it.
+		if strings.HasSuffix(variable, "_URL") || strings.HasSuffix(variable, "_KEY") {
 			flags.Lookup(name).DefValue = field.Tag.Get("envDefault")
 		}
 	}

@@ -16,6 +16,7 @@ import (
 type settings struct {
 	URL      string        `env:"REPRISE_TEST_URL" envDefault:"nats://here" help:"server"`
 	Timeout  time.Duration `env:"REPRISE_TEST_TIMEOUT" envDefault:"5s" help:"time"`
+	Key      string        `env:"REPRISE_TEST_KEY" help:"key"`
 	Count    int           `env:"REPRISE_TEST_COUNT" help:"number"`
 	Pools    []string      `env:"REPRISE_TEST_POOLS" envDefault:"default" help:"pools"`
 	Internal func()        `env:"-"`
@@ -24,6 +25,7 @@ type settings struct {
 func TestFlagsWinOverTheEnvironment(t *testing.T) {
 	t.Setenv("REPRISE_TEST_URL", "nats://user:secret@there")
 	t.Setenv("REPRISE_TEST_POOLS", "a,b")
+	t.Setenv("REPRISE_TEST_KEY", "secret")
 	var s settings
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	require.NoError(t, config.Bind(flags, &s))

@@ -37,6 +37,12 @@ type Coordinator struct {
 	DrainTimeout  time.Duration `env:"REPRISE_DRAIN_TIMEOUT" envDefault:"20s" help:"how long a stopping process may take to finish what it has begun"`
 	StreamReplica int           `env:"REPRISE_STREAM_REPLICAS" envDefault:"1" help:"replicas of the NATS streams (1, 3 or 5)"`
 
+	HTTPAddr       string `env:"REPRISE_HTTP_ADDR" help:"address where approvals and webhooks of waiting executions are answered, such as 127.0.0.1:8484; empty is off"`
+	PublicURL      string `env:"REPRISE_PUBLIC_URL" help:"how people and other systems reach the HTTP address, the beginning of all links; empty is http://<http addr>"`
+	SigningKey     string `env:"REPRISE_SIGNING_KEY" help:"key that signs the links, the same for all coordinators: hex, or any text of at least 32 bytes; empty is one that is made once and kept in Redis"`
+	MaxRunsPerNode int    `env:"REPRISE_MAX_RUNS_PER_NODE" envDefault:"10000" help:"how often one node may run in an execution, unless its workflow's settings say maxRunsPerNode"`
+	MaxDepth       int    `env:"REPRISE_MAX_DEPTH" envDefault:"20" help:"how deep workflows may start one another"`
+
 	OnLive func(engine.ExecutionID, []engine.Live) `env:"-"`
 }
 
@@ -98,10 +104,20 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		return nil, err
 	}
 	closers = append(closers, func() { _ = evaluator.Close() })
-	c, err := coordinator.New(coordinator.Config{
+	signer, err := linkSigner(ctx, s, store)
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
+	config := coordinator.Config{
 		Store: store, Transport: transport{conn}, Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log,
+		Limits:        engine.Limits{RunsPerNode: s.MaxRunsPerNode, Depth: s.MaxDepth},
 		DeliveryLimit: s.DeliveryLimit, SweepAfter: s.SweepAfter, OnLive: s.OnLive,
-	})
+	}
+	if signer != nil {
+		config.Links = signer
+	}
+	c, err := coordinator.New(config)
 	if err != nil {
 		closeAll()
 		return nil, err
@@ -117,13 +133,21 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		return nil, err
 	}
 	p := &Process{Healthy: c.Healthy, Queue: conn, Store: store}
-	stopHealth, err := serveHealth(s.MetricsAddr, p.Healthy, log)
+	stopHTTP, err := serveHTTP(s.HTTPAddr, conn, signer, log)
 	if err != nil {
 		c.Stop(ctx)
 		closeAll()
 		return nil, err
 	}
+	stopHealth, err := serveHealth(s.MetricsAddr, p.Healthy, log)
+	if err != nil {
+		stopHTTP(ctx)
+		c.Stop(ctx)
+		closeAll()
+		return nil, err
+	}
 	p.Stop = func(ctx context.Context) {
+		stopHTTP(ctx)
 		c.Stop(ctx)
 		stopHealth()
 		closeAll()
