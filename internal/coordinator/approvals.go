@@ -214,4 +214,3 @@ func gone(format string, args ...any) *queue.Problem {
 func clock(milliseconds int64) string {
 	return time.UnixMilli(milliseconds).UTC().Format(time.RFC3339)
 }
-

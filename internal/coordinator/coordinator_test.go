@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/reprise-engine/reprise/internal/coordinator"
 	"github.com/reprise-engine/reprise/internal/embedded"
+	"github.com/reprise-engine/reprise/internal/links"
 	"github.com/reprise-engine/reprise/internal/redistest"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/expression"
@@ -50,12 +52,18 @@ type submission struct{ *queue.SubmitMsg }
 
 func (s submission) Submitted() *queue.Submission { return &s.Submission }
 
-// types are a trigger, and a node that only the test runs.
+// types are triggers, and nodes that only the test runs: one that works, one that
+// waits, and a requester with its tools.
 func types() *node.Registry {
 	r := &node.Registry{}
+	one := []float64{1}
 	r.Register(
-		&node.Type{Spec: workflow.Spec{Type: "test.trigger", Versions: []float64{1}, Trigger: true}},
-		&node.Type{Spec: workflow.Spec{Type: "test.work", Versions: []float64{1}}},
+		&node.Type{Spec: workflow.Spec{Type: "test.trigger", Versions: one, Trigger: true}},
+		&node.Type{Spec: workflow.Spec{Type: "n8n-nodes-base.executeWorkflowTrigger", Versions: one, Trigger: true}},
+		&node.Type{Spec: workflow.Spec{Type: "n8n-nodes-base.errorTrigger", Versions: one, Trigger: true}},
+		&node.Type{Spec: workflow.Spec{Type: "test.work", Versions: one}},
+		&node.Type{Spec: workflow.Spec{Type: "test.wait", Versions: one, ToolNode: true}, Waits: true},
+		&node.Type{Spec: workflow.Spec{Type: "test.agent", Versions: one, Accepts: []string{workflow.Tool}}},
 	)
 	return r
 }
@@ -78,46 +86,79 @@ func chain(n int) []byte {
 
 type fixture struct {
 	t            *testing.T
+	url, prefix  string
 	conn         *queue.Conn // a client's and the worker's
 	jobs         *queue.JobConsumer
 	coordinators []*coordinator.Coordinator
+	stores       []*state.Store
+	stops        []func()
 }
 
 func start(t *testing.T, coordinators int) *fixture {
 	t.Helper()
+	return startWith(t, coordinators, nil)
+}
+
+// startWith starts coordinators whose configuration change may alter; it may be nil.
+func startWith(t *testing.T, coordinators int, change func(*coordinator.Config)) *fixture {
+	t.Helper()
 	server, err := embedded.StartNATS(t.TempDir(), embedded.NATSOptions{})
 	require.NoError(t, err)
 	t.Cleanup(server.Shutdown)
-	f := &fixture{t: t}
-	prefix := fmt.Sprintf("test-%d", time.Now().UnixNano())
+	f := &fixture{t: t, url: server.URL, prefix: fmt.Sprintf("test-%d", time.Now().UnixNano())}
 	for range coordinators {
-		store, err := state.Open(t.Context(), state.Config{URL: redistest.Shared(t).URL(), Prefix: prefix})
-		require.NoError(t, err)
-		conn := f.connect(server.URL)
-		require.NoError(t, conn.EnsureStreams(t.Context(), queue.Streams{}))
-		evaluator, err := expression.New()
-		require.NoError(t, err)
-		c, err := coordinator.New(coordinator.Config{
-			Store: store, Transport: transport{conn}, Registry: types(), Evaluator: evaluator,
-			SweepAfter: 500 * time.Millisecond, Log: zap.NewNop(),
-		})
-		require.NoError(t, err)
-		require.NoError(t, c.Start(t.Context()))
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), within)
-			defer cancel()
-			c.Stop(ctx)
-			require.NoError(t, evaluator.Close())
-			require.NoError(t, store.Close())
-		})
-		require.NoError(t, conn.Flush(t.Context()))
-		f.coordinators = append(f.coordinators, c)
+		f.add(change)
 	}
 	f.conn = f.connect(server.URL)
 	f.jobs, err = f.conn.Jobs(t.Context(), []string{"default"}, queue.WorkerConfig{Slots: 4, AckWait: 30 * time.Second})
 	require.NoError(t, err)
 	t.Cleanup(f.jobs.Stop)
 	return f
+}
+
+// add starts one more coordinator on the same store.
+func (f *fixture) add(change func(*coordinator.Config)) {
+	f.t.Helper()
+	t := f.t
+	store, err := state.Open(t.Context(), state.Config{URL: redistest.Shared(t).URL(), Prefix: f.prefix})
+	require.NoError(t, err)
+	conn := f.connect(f.url)
+	require.NoError(t, conn.EnsureStreams(t.Context(), queue.Streams{}))
+	evaluator, err := expression.New()
+	require.NoError(t, err)
+	config := coordinator.Config{
+		Store: store, Transport: transport{conn}, Registry: types(), Evaluator: evaluator,
+		SweepAfter: 500 * time.Millisecond, Log: zap.NewNop(),
+		Links: links.New([]byte("0123456789abcdef0123456789abcdef"), "http://public"),
+	}
+	if change != nil {
+		change(&config)
+	}
+	c, err := coordinator.New(config)
+	require.NoError(t, err)
+	require.NoError(t, c.Start(t.Context()))
+	var once sync.Once
+	stop := func() {
+		once.Do(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), within)
+			defer cancel()
+			c.Stop(ctx)
+			conn.Close()
+			require.NoError(t, evaluator.Close())
+			require.NoError(t, store.Close())
+		})
+	}
+	t.Cleanup(stop)
+	require.NoError(t, conn.Flush(t.Context()))
+	f.coordinators, f.stores, f.stops = append(f.coordinators, c), append(f.stores, store), append(f.stops, stop)
+}
+
+// stop stops all coordinators that run.
+func (f *fixture) stop() {
+	for _, stop := range f.stops {
+		stop()
+	}
+	f.coordinators, f.stores, f.stops = nil, nil, nil
 }
 
 func (f *fixture) connect(url string) *queue.Conn {

@@ -52,6 +52,29 @@ func bindOf(s *engine.State, e *engine.Entry) string {
 	return links.Bind(s.Meta.ID, e.Node, e.Run, callID, arguments)
 }
 
+// waitURL is where a wait can be ended over HTTP, or its question read; "" when there is
+// no such place.
+func (c *Coordinator) waitURL(s *engine.State, p *engine.Parked) string {
+	if c.config.Links == nil {
+		return ""
+	}
+	switch p.Wait.Kind {
+	case engine.WaitApproval:
+		return c.config.Links.ApprovalURL(p.Token, bindOf(s, &p.Entry))
+	case engine.WaitWebhook:
+		_, link, ok := engine.SplitToken(p.Token)
+		if !ok {
+			return ""
+		}
+		url := c.config.Links.ResumeURL(s.Meta.ID, link)
+		if w := p.Wait.Webhook; w != nil && w.Suffix != "" && url != "" {
+			url += "/" + w.Suffix // as workflows write it: $execution.resumeUrl + "/" + suffix
+		}
+		return url
+	}
+	return ""
+}
+
 // shownArguments are the arguments that a person is asked to allow, of those a
 // gate was called with: the gated tool's, which n8n wraps in toolParameters. They are
 // compacted, as storing them may change their spacing.

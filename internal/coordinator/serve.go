@@ -116,7 +116,7 @@ func (c *Coordinator) get(ctx context.Context, r *queue.GetRequest) (*queue.Exec
 	}
 	for _, p := range s.ParkedInOrder() {
 		x.Waiting = append(x.Waiting, queue.Waiting{
-			Token: p.Token, Node: p.Entry.Node, Kind: p.Wait.Kind, Since: p.Since, Until: p.Wait.Until,
+			Token: p.Token, Node: p.Entry.Node, Kind: p.Wait.Kind, Since: p.Since, Until: p.Wait.Until, URL: c.waitURL(s, p),
 		})
 	}
 	if r.Data {
