@@ -28,7 +28,8 @@ func childFailure(c *engine.ChildResult) *engine.NodeError {
 	}
 	switch c.Status {
 	case engine.StatusCanceled:
-		failure.Description = failure.Message
+		// The class of a canceled execution's error is not that of the node's.
+		failure.Name, failure.Description = "NodeOperationError", failure.Message
 		if failure.Reason == engine.ReasonTimeout {
 			failure.Message = fmt.Sprintf("The sub-workflow timed out (execution %s)", c.Execution)
 			break

@@ -315,7 +315,7 @@ func TestChildFailure(t *testing.T) {
 		"canceled without a word": {child: &engine.ChildResult{Execution: "c", Status: engine.StatusCanceled},
 			want: &engine.NodeError{Message: "The sub-workflow was canceled (execution c)", Name: "NodeOperationError", Reason: engine.ReasonCanceled}},
 		"timed out": {child: &engine.ChildResult{Execution: "c", Status: engine.StatusCanceled, Error: &engine.NodeError{Message: "too long", Reason: engine.ReasonTimeout, Name: "TimeoutExecutionCancelledError"}},
-			want: &engine.NodeError{Message: "The sub-workflow timed out (execution c)", Description: "too long", Name: "TimeoutExecutionCancelledError", Reason: engine.ReasonTimeout}},
+			want: &engine.NodeError{Message: "The sub-workflow timed out (execution c)", Description: "too long", Name: "NodeOperationError", Reason: engine.ReasonTimeout}},
 		"stored with an error": {child: &engine.ChildResult{Status: engine.StatusRunning, Error: boom}, want: &engine.NodeError{Message: "boom", Description: "why", Name: "NodeApiError", HTTPCode: "500"}},
 		"not ended": {want: &engine.NodeError{Message: "The sub-workflow did not finish in the time the node has", Name: "NodeOperationError", Reason: engine.ReasonTimeout,
 			Description: "Raise the node's timeout, or do not wait for the sub-workflow."}},

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -27,7 +28,11 @@ func Wait() *node.Type {
 func executeWait(ctx context.Context, call *node.Call) (*node.Result, error) {
 	if r := call.Resumption; r != nil {
 		if r.Kind == engine.WaitWebhook && !r.Expired {
-			return output(workflow.Items{{JSON: r.Data, PairedItem: workflow.Paired(0)}}), nil
+			data := r.Data
+			if len(data) == 0 {
+				data = json.RawMessage(`{}`)
+			}
+			return output(workflow.Items{{JSON: data, PairedItem: workflow.Paired(0)}}), nil
 		}
 		return passed(call), nil
 	}

@@ -186,7 +186,13 @@ func TestWaitForWebhookRefused(t *testing.T) {
 			require.Equal(t, row.message, failureOf(t, result, err).Message)
 		})
 	}
-	result, err := Wait().Execute(t.Context(), call(Wait(), 1.1, `{"resume":"webhook","limitWaitTime":true,"resumeAmount":0}`, `{"n":1}`))
+	c := call(Wait(), 1.1, `{"resume":"webhook"}`, `{"n":1}`)
+	c.Resumption = &engine.Resumption{Kind: engine.WaitWebhook}
+	result, err := Wait().Execute(t.Context(), c)
+	require.NoError(t, err)
+	requireItems(t, `[{"json":{},"pairedItem":{"item":0}}]`, result.Outputs[0])
+
+	result, err = Wait().Execute(t.Context(), call(Wait(), 1.1, `{"resume":"webhook","limitWaitTime":true,"resumeAmount":0}`, `{"n":1}`))
 	require.NoError(t, err)
 	requireItems(t, `[{"json":{"n":1},"pairedItem":{"item":0}}]`, result.Outputs[0])
 }
