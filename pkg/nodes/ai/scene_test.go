@@ -40,6 +40,8 @@ type scene struct {
 	log strings.Builder
 	// until is the node before whose run work stops; "" is none.
 	until string
+	// told are the notices, "nodeExecuteBefore Agent#0".
+	told []string
 }
 
 func newScene(t testing.TB, text string) *scene {
@@ -80,6 +82,9 @@ func (s *scene) apply(ev engine.Event) engine.Step {
 	}
 	s.stored.Add(step.Changes)
 	require.NoError(s.t, s.machine.Check(s.state))
+	for _, l := range step.Live {
+		s.told = append(s.told, fmt.Sprintf("%s %s#%d", l.Kind, l.Node, l.Run))
+	}
 	for _, q := range step.Questions {
 		if p := s.state.Parked[q.ID]; q.At != 0 && p != nil {
 			s.logf("question %s %s: %s %s\n", s.token(q.ID), run(p.Entry.RunRef()), p.Wait.Question.ToolName, p.Wait.Question.Arguments)
@@ -199,7 +204,7 @@ func (s *scene) call(job *engine.Job) *node.Call {
 	}
 	call := s.node(&base, e.Node)
 	call.Rounds = throughJSON(s.t, s.state.Answers(e.RunRef()))
-	call.Resumption = s.state.Resumption(e)
+	call.Resumption, call.Context = s.state.Resumption(e), s.state.Context[e.Node]
 	return call
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/core"
 	"github.com/reprise-engine/reprise/pkg/nodes/fromai"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
@@ -72,6 +73,7 @@ var sketchKinds = []struct {
 	{"Memory", "memory", family + "memoryBufferWindow", 1.3, `{"contextWindowLength":20}`},
 	{"Parser", "parser", family + "outputParserStructured", 1.3, `{"jsonSchemaExample":"{\"answer\":1}"}`},
 	{"Model", "model", family + "lmChatOpenAi", 1.3, `{"responsesApiEnabled":false,"options":{"maxRetries":0}}`},
+	{"Loop", "loop", "n8n-nodes-base.splitInBatches", 3, `{}`},
 	{"Pass", "pass", "test.pass", 1, `{}`},
 }
 
@@ -223,6 +225,7 @@ func sketchTypes(l *ledger) *node.Registry {
 	registry := &node.Registry{}
 	registry.Register(Types()...)
 	registry.Register(
+		core.Loop(),
 		&node.Type{Spec: workflow.Spec{Type: "test.trigger", Versions: []float64{1}, Trigger: true}},
 		&node.Type{
 			Spec: workflow.Spec{Type: "test.pass", Versions: []float64{1}},
