@@ -117,7 +117,7 @@ func (h *handler) refuse(v view, r *http.Request, token string, err error) {
 // node may send its link a moment before it asks; such an early answer must not
 // be lost, so it is to be tried again.
 func (h *handler) notAsked(v view, r *http.Request, token string) {
-	execution := engine.ExecutionID(token[:max(0, strings.LastIndexByte(token, '_'))])
+	execution, _, _ := engine.SplitToken(token)
 	e, err := h.Backend.Get(r.Context(), execution, false)
 	switch {
 	case err != nil && queue.ProblemOf(err).Code == queue.CodeNotFound:
@@ -129,8 +129,8 @@ func (h *handler) notAsked(v view, r *http.Request, token string) {
 		v.refuse(http.StatusGone, queue.CodeGone, "This question is no longer open", "Its execution is over.")
 	default:
 		v.w.Header().Set("Retry-After", strconv.Itoa(retrySoon))
-		v.refuse(http.StatusServiceUnavailable, queue.CodeUnavailable, "The question is not asked yet",
-			"It is about to be. Nothing was decided; try again in a moment.")
+		v.refuse(http.StatusServiceUnavailable, queue.CodeUnavailable, "This question is not open",
+			"Nothing was decided. If you were sent the link just now, the question is not asked yet; try again in a moment.")
 	}
 }
 

@@ -123,7 +123,11 @@ func (v view) settled(a *queue.Approval) {
 	if a.Decision != nil && a.Decision.At > 0 && status == http.StatusConflict {
 		message += " That was on " + moment(a.Decision.At) + "."
 	}
-	v.write(status, pageData{Heading: heading(a), Message: message, Question: v.question(a)})
+	headline := "This question is no longer open"
+	if a.Title != "" {
+		headline = visible(a.Title)
+	}
+	v.write(status, pageData{Heading: headline, Message: message, Question: v.question(a)})
 }
 
 // refuse says why nothing is shown or decided.
