@@ -320,4 +320,7 @@ func (t *tx) clearOpen() {
 	for _, node := range sortedKeys(t.s.Context) {
 		t.delContext(node)
 	}
+	for _, token := range sortedKeys(t.s.Children) {
+		t.delChildren(token)
+	}
 }
