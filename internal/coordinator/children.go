@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/reprise-engine/reprise/internal/failpoint"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/state"
@@ -46,6 +47,7 @@ func (c *Coordinator) startChild(x *execution, child engine.ChildStart, since in
 		})(r, last, done)
 	}
 	return func(r *errandRun, last bool, done func(error)) {
+		failpoint.Hit("before-start-child")
 		p, id, problem := r.childProgram(child)
 		switch {
 		case problem == nil:
@@ -66,6 +68,7 @@ func (c *Coordinator) startChild(x *execution, child engine.ChildStart, since in
 		}
 		// Called by the lane, which must not wait for a lane, its own included.
 		c.create(p, meta, engine.Started{Start: start, Input: child.Input}, func(err error) {
+			failpoint.Hit("after-start-child")
 			refused := (*refusedError)(nil)
 			switch {
 			case errors.As(err, &refused):
@@ -153,12 +156,14 @@ func childResult(s *engine.State) engine.ChildResult {
 // not wait any more, or is gone, needs none.
 func (c *Coordinator) tellParent(parent *engine.Parent, result engine.ChildResult) errand {
 	return func(_ *errandRun, _ bool, done func(error)) {
+		failpoint.Hit("before-tell-parent")
 		c.hand(&work{
 			id: parent.Execution,
 			handle: func(x *execution) error {
 				return x.apply(c, engine.ChildFinished{At: c.now(), Token: parent.Token, Index: parent.Index, Result: result})
 			},
 			finish: func(err error) {
+				failpoint.Hit("after-tell-parent")
 				if err != nil && !errors.Is(err, errNotFound) {
 					done(fmt.Errorf("tell execution %s of its child %s: %w", parent.Execution, result.Execution, err))
 					return
@@ -215,6 +220,7 @@ const reasonOrphan = "The execution that started this one was cancelled or does 
 // the last try; whoever creates it later than that sees that it is not needed.
 func (c *Coordinator) cancelOrphan(id engine.ExecutionID) errand {
 	return func(_ *errandRun, last bool, done func(error)) {
+		failpoint.Hit("before-cancel-orphan")
 		c.hand(&work{
 			id: id, fresh: true,
 			handle: func(x *execution) error {

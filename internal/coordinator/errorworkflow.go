@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/reprise-engine/reprise/internal/failpoint"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/state"
@@ -47,6 +48,7 @@ func (x *execution) errorWorkflow() errand {
 func (x *execution) startErrorWorkflow(workflowID string, p *program) errand {
 	failed, input := x.id, workflow.Items{{JSON: errorReport(&x.state.Meta)}}
 	return func(r *errandRun, _ bool, done func(error)) {
+		failpoint.Hit("before-start-error-workflow")
 		c := r.c
 		log := c.log.With(zap.String("execution_id", string(failed)), zap.String("error_workflow", workflowID))
 		if p == nil {
@@ -75,6 +77,7 @@ func (x *execution) startErrorWorkflow(workflowID string, p *program) errand {
 			ID: errorID(failed), Mode: modeError, WorkflowHash: p.workflow.Hash, WorkflowID: workflowID, WorkflowName: p.workflow.Name,
 		}
 		c.create(p, meta, engine.Started{Start: start.Name, Input: input}, func(err error) {
+			failpoint.Hit("after-start-error-workflow")
 			refused := (*refusedError)(nil)
 			switch {
 			case errors.As(err, &refused):
