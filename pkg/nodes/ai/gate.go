@@ -40,28 +40,29 @@ type gate struct {
 
 func isGate(sub *node.Call) bool { return strings.HasSuffix(sub.Node.Type, gateSuffix) }
 
-// addGated takes in the tools behind a gate. The model sees them under their own
-// names and never the gate.
-func (b *toolbox) addGated(ctx context.Context, user, sub *node.Call) error {
+// describeGated are the tools behind a gate, the last connected first. The model sees
+// them under their own names and never the gate.
+func describeGated(ctx context.Context, user, sub *node.Call) ([]*tool, error) {
 	asks, err := fromai.Schema(sub.Node.Parameters)
 	if err != nil {
-		return operationError(fmt.Sprintf("The parameters of %q are not understood", sub.Node.Name), err.Error())
+		return nil, operationError(fmt.Sprintf("The parameters of %q are not understood", sub.Node.Name), err.Error())
 	}
+	var tools []*tool
 	behind := sub.SubNodes[workflow.Tool]
 	for i := len(behind) - 1; i >= 0; i-- {
 		if isGate(behind[i]) {
-			return operationError(fmt.Sprintf("%q cannot stand behind the approval %q", behind[i].Node.Name, sub.Node.Name),
+			return nil, operationError(fmt.Sprintf("%q cannot stand behind the approval %q", behind[i].Node.Name, sub.Node.Name),
 				"Connect the tool to one approval, and that to the Agent.")
 		}
 		t, err := describe(ctx, user, behind[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		t.gate = &gate{node: sub.Node.Name, own: t.schema, asks: asks, named: takesName(behind[i], t.schema)}
 		t.schema = t.gate.wrap()
-		b.add(t)
+		tools = append(tools, t)
 	}
-	return nil
+	return tools, nil
 }
 
 // undecided returns an error when a tool is connected both through a gate and
@@ -144,10 +145,24 @@ func (g *gate) problem(own, asked string, wrapped bool) string {
 			return part.in + problem
 		}
 	}
-	if !isObject(own) {
+	switch o := jsonobject.Parse(own); {
+	case !isObject(own):
 		return in + "the arguments are not a JSON object"
+	case repeats(o):
+		return in + "an argument is given twice" // which of them counts is not for a person to guess
 	}
 	return ""
+}
+
+func repeats(o jsonobject.Object) bool {
+	seen := map[string]bool{}
+	for _, m := range o.Members() {
+		if seen[m.Key] {
+			return true
+		}
+		seen[m.Key] = true
+	}
+	return false
 }
 
 // hitl comes back with the answer of a gate; its names are n8n's.
@@ -174,7 +189,7 @@ func (it *agentItem) question(t *tool, c toolCall) (*engine.Action, error) {
 		return action, nil
 	}
 	input := jsonobject.Parse(asked)
-	input.Set(toolParameters, own)
+	input.Set(toolParameters, string(plainJSON([]byte(own)))) // as it will come back, see approvedCall
 	input.Set(toolMember, jsonobject.Quote(t.name))
 	action.NodeName, action.Input = t.gate.node, input.JSON()
 	extra, err := json.Marshal(gateExtra{&hitl{Node: t.node, ToolName: t.name, Named: t.gate.named}})
@@ -194,14 +209,15 @@ func asked(action *engine.Action) (*hitl, error) {
 }
 
 // approvedCall requests the tool behind a gate with exactly the arguments that
-// were shown, under the call's own id.
+// were shown, under the call's own id. Encoders on the way may have escaped < and > in
+// them; the engine compares texts.
 func approvedCall(result *engine.ActionResult, about *hitl) engine.Action {
 	shown := gjson.GetBytes(result.Action.Input, toolParameters)
-	input := json.RawMessage(shown.Raw)
+	input := json.RawMessage(plainJSON([]byte(shown.Raw)))
 	if about.Named {
 		var named jsonobject.Object
 		named.Set(toolMember, jsonobject.Quote(about.ToolName))
-		named.Overlay(jsonobject.Parse(shown.Raw), false, nil)
+		named.Overlay(jsonobject.Parse(input), false, nil)
 		input = named.JSON()
 	}
 	return engine.Action{

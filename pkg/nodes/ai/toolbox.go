@@ -24,6 +24,9 @@ type tool struct {
 type toolbox struct {
 	tools  []*tool
 	byName map[string]*tool
+	// own are the names that tools have of themselves. None of them is given to
+	// another tool, so that a gate can tell which tool a name means.
+	own map[string]bool
 }
 
 // maxToolName is OpenAI's limit for the name of a tool.
@@ -33,18 +36,27 @@ const maxToolName = 64
 // first, as n8n offers them.
 func openToolbox(ctx context.Context, user *node.Call) (*toolbox, error) {
 	subs := user.SubNodes[workflow.Tool]
-	box := &toolbox{byName: make(map[string]*tool, len(subs))}
+	box := &toolbox{byName: make(map[string]*tool, len(subs)), own: make(map[string]bool, len(subs))}
+	var found []*tool
 	for i := len(subs) - 1; i >= 0; i-- {
 		if isGate(subs[i]) {
-			if err := box.addGated(ctx, user, subs[i]); err != nil {
+			gated, err := describeGated(ctx, user, subs[i])
+			if err != nil {
 				return nil, err
 			}
+			found = append(found, gated...)
 			continue
 		}
 		t, err := describe(ctx, user, subs[i])
 		if err != nil {
 			return nil, err
 		}
+		found = append(found, t)
+	}
+	for _, t := range found {
+		box.own[legalName(t.name)] = true
+	}
+	for _, t := range found {
 		box.add(t)
 	}
 	return box, box.undecided()
@@ -74,7 +86,7 @@ func describe(ctx context.Context, user, sub *node.Call) (*tool, error) {
 func (b *toolbox) add(t *tool) {
 	name := legalName(t.name)
 	t.name = name
-	for n := 2; b.byName[t.name] != nil; n++ {
+	for n := 2; b.byName[t.name] != nil || n > 2 && b.own[t.name]; n++ {
 		suffix := "_" + strconv.Itoa(n)
 		t.name = name[:min(len(name), maxToolName-len(suffix))] + suffix
 	}
