@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"mime"
 	"net/http"
 	"strconv"
@@ -160,8 +161,11 @@ func readDecision(w http.ResponseWriter, r *http.Request, freeText bool) (*engin
 		} else {
 			err = r.ParseForm()
 		}
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			return nil, &refused{http.StatusRequestEntityTooLarge, queue.CodeTooLarge, "the form is too large"}
+		}
 		if err != nil {
-			return bad("the form cannot be read, or is too large")
+			return bad("the form cannot be read")
 		}
 		if len(r.PostForm["decision"]) > 1 {
 			return bad("the form holds more than one decision")

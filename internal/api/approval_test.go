@@ -126,7 +126,8 @@ func TestDecide(t *testing.T) {
 		"JSON, twice":        {jsonType, `{"decision":"approve"}{}`, false, 400, false, ""},
 		"multipart, both":    {multipartType, strings.Replace(multipart("approve"), "--x--", strings.TrimSuffix(multipart("deny"), "\r\n"), 1), false, 400, false, ""},
 		"multipart, broken":  {multipartType, "--x\r\n", false, 400, false, ""},
-		"too large":          {formType, "decision=approve&feedback=" + strings.Repeat("x", maxDecision), false, 400, false, ""},
+		"too large":          {formType, "decision=approve&feedback=" + strings.Repeat("x", maxDecision), false, 413, false, ""},
+		"JSON, too large":    {jsonType, `{"decision":"approve","feedback":"` + strings.Repeat("x", maxDecision) + `"}`, false, 413, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
