@@ -146,7 +146,7 @@ func (c *Coordinator) list(ctx context.Context, r *queue.ListRequest) (*queue.Li
 	for _, s := range page {
 		answer.Executions = append(answer.Executions, queue.Execution{
 			ID: s.ID, Status: s.Status, WorkflowID: s.WorkflowID, WorkflowName: s.WorkflowName,
-			StartedAt: s.StartedAt, StoppedAt: s.StoppedAt,
+			StartedAt: s.StartedAt, StoppedAt: s.StoppedAt, Mode: s.Mode, Parent: s.Parent, RetryOf: s.RetryOf,
 		})
 	}
 	return answer, nil

@@ -4,12 +4,11 @@ import "testing"
 
 func TestReadOrigin(t *testing.T) {
 	m := Meta{ID: "x", Mode: "cli", Parent: &Parent{Execution: "above", Token: "above_1"}, RetryOf: "before"}
-	var value []byte
-	for _, c := range (&State{Meta: m}).Changes() {
-		if c.Table == TableMeta && c.Field == OriginField {
-			value = c.Value
-		}
+	stored, err := (&State{Meta: m}).Tables()
+	if err != nil {
+		t.Fatal(err)
 	}
+	value := stored[TableMeta][OriginField]
 	got, err := ReadOrigin(value)
 	if want := (Origin{Mode: "cli", Parent: "above", RetryOf: "before"}); err != nil || got != want {
 		t.Errorf("read %+v and %v from %s, want %+v", got, err, value, want)

@@ -32,6 +32,7 @@ type Summary struct {
 	StartedAt    int64 // ms
 	StoppedAt    int64 // ms, 0 while it is unfinished
 	Version      uint64
+	engine.Origin
 }
 
 const (
@@ -111,7 +112,7 @@ func (s *Store) summaries(ctx context.Context, at []position) ([]*Summary, error
 	for i, p := range at {
 		id := engine.ExecutionID(p.name)
 		cmds[i] = pipe.HMGet(ctx, s.shard(id).table(id, engine.TableMeta),
-			fieldVersion, fieldStatus, fieldWorkflowID, fieldWorkflowName, fieldStarted, fieldStopped)
+			fieldVersion, fieldStatus, fieldWorkflowID, fieldWorkflowName, fieldStarted, fieldStopped, engine.OriginField)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, err
@@ -124,9 +125,11 @@ func (s *Store) summaries(ctx context.Context, at []position) ([]*Summary, error
 		if text(0) == "" {
 			continue
 		}
+		// A list is for looking: an execution of which this cannot be read is shown all the same.
+		origin, _ := engine.ReadOrigin([]byte(text(6)))
 		out[i] = &Summary{
 			ID: engine.ExecutionID(at[i].name), Version: uint64(number(0)), Status: engine.Status(text(1)),
-			WorkflowID: text(2), WorkflowName: text(3), StartedAt: number(4), StoppedAt: number(5),
+			WorkflowID: text(2), WorkflowName: text(3), StartedAt: number(4), StoppedAt: number(5), Origin: origin,
 		}
 	}
 	return out, nil
