@@ -343,11 +343,11 @@ func NewState(meta Meta) *State {
 		meta.LastWebhook = -1
 	}
 	return &State{
-		Meta:    meta,
-		Run:     map[string][]*Record{},
-		Jobs:    map[JobID]*OpenJob{},
-		Rounds:  map[RunRef][]*OpenRound{},
-		Joins:   map[string][]*Join{},
+		Meta:     meta,
+		Run:      map[string][]*Record{},
+		Jobs:     map[JobID]*OpenJob{},
+		Rounds:   map[RunRef][]*OpenRound{},
+		Joins:    map[string][]*Join{},
 		Parked:   map[string]*Parked{},
 		Children: map[string]map[int]*ChildResult{},
 		Timers:   map[string]int64{},

@@ -38,6 +38,16 @@
 // Triggers, disabled and pinned nodes, and nodes without input are settled on
 // the spot and never become jobs.
 //
+// # A wait
+//
+// A node may answer with a Wait: for a moment, a webhook, a person's decision, or
+// other executions. The run is parked: its record says waiting, it holds no job, and
+// what does not depend on it goes on. When that has happened (an event that calls
+// tx.resume, or the deadline) its entry is pushed on the stack again and the node is
+// called once more, as the next slice of the same run, with a Resumption. When all
+// that is left of an execution is parked its status is waiting. To add a kind of
+// wait see park.go.
+//
 // # A request
 //
 // The requester's result is a Request: it is validated whole, then a record is
@@ -46,7 +56,12 @@
 // tools are dispatched together, or one by one when the workflow's
 // toolExecution is "sequential". The requester is dispatched again, as the
 // next slice of the same run, when no record of its round is running. It is
-// not announced again and gets one record.
+// not announced again and gets one record. A requester whose missing answers are
+// all parked is set aside: what is below it on the stack runs, and it is put on top
+// again with its last answer.
+//
+// A tool that is connected through a gate is only run with an approval: the gate's
+// record, decided by a person, about the same call and arguments, once.
 //
 // # What is stored, and when
 //
@@ -61,15 +76,18 @@
 // input, to the error output, or it ends the execution. In the last case
 // nothing new begins, jobs in flight are awaited and recorded, and then the
 // execution has the status error. Cancel and the execution's time limit do not
-// wait.
+// wait. A failed execution keeps its stack; Retried begins another one from it, and
+// what had ended is not run again.
 //
 // # Files
 //
-//	apply.go     events in              request.go   rounds of tool calls
-//	dispatch.go  entries become jobs    lineage.go   inputs and pairedItem
-//	finish.go    results become records retry.go     further attempts
-//	schedule.go  records feed nodes     errors.go    onError
-//	join.go      nodes that wait        change.go    changes and their undo
-//	codec.go     the stored form        check.go     invariants
-//	export.go    n8n's run data         live.go, trace.go   notices
+//	apply.go     events in              request.go   rounds of tool calls, approvals
+//	dispatch.go  entries become jobs    park.go      waits, and what ends them
+//	finish.go    results become records restart.go   from where another broke off
+//	schedule.go  records feed nodes     partial.go   runs up to a node
+//	join.go      nodes that wait        lineage.go   inputs and pairedItem
+//	retry.go     further attempts       errors.go    onError
+//	change.go    changes and their undo check.go     invariants
+//	codec.go     the stored form        export.go    n8n's run data
+//	live.go, trace.go   notices
 package engine

@@ -62,7 +62,7 @@ func (t *tx) badWait(e *Entry, w *Wait) *NodeError {
 		}
 		if t.s.Meta.Depth >= t.limits.Depth {
 			return &NodeError{
-				Message: fmt.Sprintf("Node %q cannot start another workflow: this one is already %d levels below the first, which is the limit", e.Node, t.s.Meta.Depth),
+				Message:     fmt.Sprintf("Node %q cannot start another workflow: this one is already %d levels below the first, which is the limit", e.Node, t.s.Meta.Depth),
 				Description: "Workflows that start one another without end are stopped here. Mend the recursion, or raise the coordinators' limit on depth.",
 				Reason:      ReasonTooDeep, Node: e.Node, NotRetryable: true,
 			}
@@ -115,8 +115,10 @@ func (t *tx) setWaiting(p *Parked, worker string) {
 	case WaitChildren:
 		starts := t.s.outstanding(p)
 		t.step.Children = append(t.step.Children, starts...)
-		meta.SubExecution = &ExecutionRef{ExecutionID: t.s.childID(p.Token, 0), WorkflowID: p.Wait.Children.Runs[0].WorkflowID}
-		meta.SubExecutionsCount = len(p.Wait.Children.Runs)
+		meta.SubExecution, meta.SubExecutionsCount = nil, len(p.Wait.Children.Runs)
+		if runs := p.Wait.Children.Runs; len(runs) == 1 {
+			meta.SubExecution = &ExecutionRef{ExecutionID: t.s.childID(p.Token, 0), WorkflowID: runs[0].WorkflowID}
+		}
 	}
 	r.Metadata = meta
 	t.record(e.Node, e.Run, r)
@@ -150,11 +152,14 @@ func (t *tx) resume(p *Parked, what Resumption) {
 
 	r := *t.s.Record(e.RunRef())
 	r.Status, r.Data = StatusRunning, nil
-	if p.Wait.Kind == WaitApproval {
-		meta := metadataOf(&r)
+	meta := metadataOf(&r)
+	switch only := t.s.Children[p.Token][0]; {
+	case p.Wait.Kind == WaitApproval:
 		meta.Outcome, meta.Decision = outcome(what), what.Decision
-		r.Metadata = meta
+	case only != nil && only.Execution == "": // it could not be started
+		meta.SubExecution = nil
 	}
+	r.Metadata = meta
 	t.record(e.Node, e.Run, &r)
 	t.push(&e)
 }
@@ -261,9 +266,6 @@ func (t *tx) childFinished(ev ChildFinished) bool {
 		return false
 	}
 	result := ev.Result
-	if result.Execution == "" {
-		result.Execution = t.s.childID(ev.Token, ev.Index)
-	}
 	t.putChild(ev.Token, ev.Index, &result)
 	c := p.Wait.Children
 	left := len(c.Runs) - len(t.s.Children[ev.Token])

@@ -52,10 +52,10 @@ type Meta struct {
 	RetryOf ExecutionID `json:"retryOf,omitempty"`
 	// Destination of a run up to a node.
 	Destination *Destination `json:"destination,omitempty"`
-	Status       Status      `json:"status"`
-	StartedAt    int64       `json:"startedAt,omitempty"` // milliseconds since 1970
-	StoppedAt    int64       `json:"stoppedAt,omitempty"`
-	LastNode     string      `json:"lastNode,omitempty"` // n8n's lastNodeExecuted
+	Status      Status       `json:"status"`
+	StartedAt   int64        `json:"startedAt,omitempty"` // milliseconds since 1970
+	StoppedAt   int64        `json:"stoppedAt,omitempty"`
+	LastNode    string       `json:"lastNode,omitempty"` // n8n's lastNodeExecuted
 	// Error of an execution that failed. With StatusRunning it means that the
 	// execution is stopping: nothing new is dispatched, and it ends when the
 	// jobs in flight have answered, so that no effect goes unrecorded.

@@ -108,8 +108,8 @@ type RecordMetadata struct {
 	Wait     string    `json:"wait,omitempty"`
 	Outcome  Outcome   `json:"outcome,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
-	// SubExecution is the execution that the run started (the first of several),
-	// SubExecutionsCount how many there were.
+	// SubExecution is the execution that the run started when it was one (the items
+	// name theirs when there were several), SubExecutionsCount how many there were.
 	SubExecution       *ExecutionRef `json:"subExecution,omitempty"`
 	SubExecutionsCount int           `json:"subExecutionsCount,omitempty"`
 	// ParentExecution is in the record of the node an execution began with.
@@ -144,13 +144,13 @@ type Action struct {
 // ActionMetadata goes with an action: ItemIndex is read by the engine, the rest
 // comes back unchanged.
 type ActionMetadata struct {
-	ItemIndex int             `json:"itemIndex"`
-	ToolName  string          `json:"toolName,omitempty"`
+	ItemIndex int    `json:"itemIndex"`
+	ToolName  string `json:"toolName,omitempty"`
 	// Approval is the run of the gate that allows this call: an approved question of
 	// the same requester about the same call id and arguments. A tool that is
 	// connected through a gate runs only with it, and once.
-	Approval *RunRef `json:"approval,omitempty"`
-	Extra     json.RawMessage `json:"extra,omitempty"`
+	Approval *RunRef         `json:"approval,omitempty"`
+	Extra    json.RawMessage `json:"extra,omitempty"`
 }
 
 // Request is a node's answer "run these tools, then call me again" (R1).

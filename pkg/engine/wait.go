@@ -97,7 +97,7 @@ type ChildRun struct {
 // ChildResult is how a child ended. A detached child that was stored has
 // StatusRunning.
 type ChildResult struct {
-	Execution  ExecutionID `json:"execution"`
+	Execution  ExecutionID `json:"execution,omitempty"` // empty when it could not be started
 	WorkflowID string      `json:"workflowId,omitempty"`
 	Status     Status      `json:"status"`
 	// Outputs are those of the child's last node.
