@@ -100,8 +100,7 @@ func TestReport52ChildrenThatWait(t *testing.T) {
 	require.Len(t, ran.of("par", "Call"), 2, "resumed once")
 	require.Len(t, ran.of("", "Set"), 3)
 
-	ref := run["Call"][0].Metadata.SubExecution
-	child, err := f.conn.Get(t.Context(), ref.ExecutionID, false)
+	child, err := f.conn.Get(t.Context(), ran.of("", "Set")[0].Execution, false)
 	require.NoError(t, err)
 	require.Equal(t, engine.ExecutionID("par"), child.Parent)
 	require.Equal(t, "integrated", child.Mode)
