@@ -37,6 +37,8 @@ func Loop() *node.Type {
 type loopState struct {
 	Start int `json:"start"` // the run that brought the items to loop over
 	Next  int `json:"next"`  // how many of them were handed out
+	// Done: the loop has come to its end.
+	Done bool `json:"done,omitempty"`
 	// Items are kept only when no record holds them (the loop was given the
 	// execution's own input).
 	Items workflow.Items `json:"items,omitempty"`
@@ -71,6 +73,7 @@ func executeLoop(ctx context.Context, call *node.Call) (*node.Result, error) {
 		batch = append(batch, item)
 	}
 	state.Next += len(batch)
+	state.Done = len(batch) == 0
 
 	var done workflow.Items
 	if len(batch) == 0 && call.Node.TypeVersion >= 2 {
@@ -103,7 +106,18 @@ func readLoop(call *node.Call, reset bool) (loopState, error) {
 	if err := json.Unmarshal(call.Context, &state); err != nil {
 		return state, fmt.Errorf("read the state of the loop: %w", err)
 	}
+	if state.Done && enteredAnew(call, state.Start) {
+		return loopState{Start: call.RunIndex}, nil
+	}
 	return state, nil
+}
+
+// enteredAnew reports whether this run is fed by what fed the run that the loop
+// began with, and not by something that comes back: then a loop within a loop begins
+// again. n8n gives out its old results instead.
+func enteredAnew(call *node.Call, start int) bool {
+	now, then := sourceOf(call.Source), sourceOf(call.RunData.Sources(call.Node.Name, start))
+	return now != nil && then != nil && now.PreviousNode == then.PreviousNode && now.PreviousNodeOutput == then.PreviousNodeOutput
 }
 
 // loopItems returns the items looped over and, in later runs, where they came
