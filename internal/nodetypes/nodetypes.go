@@ -8,6 +8,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/core"
 	"github.com/reprise-engine/reprise/pkg/nodes/flow"
 	"github.com/reprise-engine/reprise/pkg/nodes/http"
+	"github.com/reprise-engine/reprise/pkg/nodes/mail"
 )
 
 // Registry returns a registry with all node types.
@@ -18,5 +19,6 @@ func Registry() *node.Registry {
 	r.Register(ai.Types()...)
 	r.Register(flow.Types()...)
 	r.Register(approval.Types()...)
+	r.Register(mail.Types()...)
 	return r
 }
