@@ -209,7 +209,7 @@ func TestUnreachable(t *testing.T) {
 		{"durable without streams", []string{"submit", "--durable", flow, "--nats", secured.URL}, []string{"stream"}},
 		{"list without NATS", []string{"executions", "list", "--nats", "nats://" + nowhere}, []string{"nats", nowhere}},
 		{"list without coordinator", []string{"executions", "list", "--nats", secured.URL}, []string{"no coordinator"}},
-		{"dev without Redis", []string{"dev", "--nats-port", "0", "--redis", "redis://" + nowhere}, []string{"redis", nowhere}},
+		{"dev without Redis", []string{"dev", "--nats-port", "0", "--http-addr", "", "--redis", "redis://" + nowhere}, []string{"redis", nowhere}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -227,7 +227,7 @@ func TestPortInUse(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	port := fmt.Sprint(listener.Addr().(*net.TCPAddr).Port)
-	got := reprise(t, "dev", "--nats-port", port)
+	got := reprise(t, "dev", "--nats-port", port, "--http-addr", "")
 	got.failed(t, 2, port, "--nats-port", "in use")
 	got = reprise(t, "mock-llm", "--addr", "127.0.0.1:"+port)
 	got.failed(t, 2, port, "--addr", "in use")

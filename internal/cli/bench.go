@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -30,6 +31,10 @@ servers, run before and after.
 
 An execution of the scenario "agent" is a manual trigger and an Agent whose model (a mock)
 calls two calculators at the same time and then answers: 4 jobs, 5 commits.
+
+The scenario "waiting" has executions (100,000 unless told otherwise) wait for a person, and
+measures what they take of memory and CPU, how long a plain execution takes beside them, and how
+long it takes from an answer to the end of an execution.
 
 With --external only submits: coordinators and workers that run elsewhere on --nats do the
 work, with a credential of the id "mock-llm" that leads to a "reprise mock-llm". What they use
@@ -62,7 +67,16 @@ is not counted, and there is no floor. A given Redis keeps the finished executio
 				c.Progress = benchProgress(cmd)
 				defer fmt.Fprint(cmd.ErrOrStderr(), "\r\x1b[K")
 			}
-			report, err := bench.Run(cmd.Context(), c)
+			var report interface{ Print(io.Writer) }
+			var err error
+			if c.Scenario == bench.ScenarioWaiting {
+				if !cmd.Flags().Changed("executions") {
+					c.Executions = bench.DefaultWaiting
+				}
+				report, err = bench.RunWaiting(cmd.Context(), c)
+			} else {
+				report, err = bench.Run(cmd.Context(), c)
+			}
 			switch {
 			case errors.Is(err, bench.ErrFailed):
 				return &exitError{service.ExitFailed, err}

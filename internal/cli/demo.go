@@ -214,7 +214,7 @@ func (d *demo) live(l queue.Live) {
 		case d.finished <- l.Node:
 		default:
 		}
-	case l.Kind == engine.LiveExecutionFinished:
+	case l.Kind == engine.LiveExecutionFinished && l.Status.Finished():
 		d.say("finished: %s", d.outcome(l))
 	}
 }

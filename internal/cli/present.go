@@ -27,14 +27,15 @@ type presenter struct {
 
 	mu       sync.Mutex
 	finished []string // nodes in the order of their first end
+	held     bool     // a question is on the terminal
 }
 
-func newPresenter(cmd *cobra.Command, o output, w *workflow.Workflow) *presenter {
+func newPresenter(cmd *cobra.Command, o output, nodes []*workflow.Node) *presenter {
 	p := &presenter{out: cmd.OutOrStdout(), style: styleFor(cmd.OutOrStdout()), output: o}
 	if o == outputSummary && isTerminal(cmd.ErrOrStderr()) {
 		p.progress = cmd.ErrOrStderr()
 	}
-	for _, n := range w.Nodes {
+	for _, n := range nodes {
 		p.nameWidth = max(p.nameWidth, utf8.RuneCountInString(n.Name))
 	}
 	return p
@@ -44,19 +45,36 @@ func newPresenter(cmd *cobra.Command, o output, w *workflow.Workflow) *presenter
 func (p *presenter) live(l engine.Live) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l.Kind == engine.LiveNodeFinished {
+	if l.Kind == engine.LiveNodeFinished && l.Status.Finished() {
 		p.note(l.Node)
 	}
 	switch {
 	case p.output == outputTrace:
-		if line := engine.FormatTrace(l, p.nameWidth); line != "" {
+		if line := p.traceLine(l); line != "" {
 			fmt.Fprintln(p.out, line)
 		}
-	case p.progress != nil && l.Kind == engine.LiveNodeStarted:
+	case p.progress == nil || p.held:
+	case l.Kind == engine.LiveNodeStarted:
 		fmt.Fprintf(p.progress, "\r\x1b[K%s", p.style.dim("running "+l.Node))
-	case p.progress != nil && l.Kind == engine.LiveExecutionFinished:
+	case l.Kind == engine.LiveExecutionFinished:
 		fmt.Fprint(p.progress, "\r\x1b[K")
 	}
+}
+
+// traceLine is a notice in the trace; a run that is parked has no output yet.
+func (p *presenter) traceLine(l engine.Live) string {
+	if l.Kind == engine.LiveNodeFinished && l.Status == engine.StatusWaiting {
+		l.Type = ""
+		return strings.Replace(strings.Replace(engine.FormatTrace(l, p.nameWidth), "✓", "…", 1), "output as", "waits    ", 1)
+	}
+	return engine.FormatTrace(l, p.nameWidth)
+}
+
+// hold stops the progress while a question is on the terminal.
+func (p *presenter) hold(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = on
 }
 
 func (p *presenter) note(name string) {
@@ -98,9 +116,14 @@ func (p *presenter) finish(x *queue.Execution) error {
 // traceEnd prints what follows the trace's steps: the answer, and how often each node ran.
 func (p *presenter) traceEnd(x *queue.Execution, data *runExecutionData) {
 	fmt.Fprintln(p.out)
-	if data.ResultData.Error != nil {
+	switch {
+	case data.ResultData.Error != nil:
 		fmt.Fprintln(p.out, "error :", data.ResultData.Error.Message)
-	} else {
+	case x.Status == engine.StatusWaiting:
+		for i := range x.Waiting {
+			fmt.Fprintln(p.out, "waits :", waitingText(&x.Waiting[i]))
+		}
+	default:
 		fmt.Fprintln(p.out, "answer:", answerText(data.ResultData.RunData, data.ResultData.LastNodeExecuted))
 	}
 	counts := make([]string, 0, len(p.finished))
@@ -132,6 +155,39 @@ const treeWidth = 64
 
 // printExecution draws an execution for people.
 func printExecution(out io.Writer, s style, x *queue.Execution, data *runExecutionData) {
+	printHeader(out, s, x)
+	waiting := map[string]*queue.Waiting{}
+	for i := range x.Waiting {
+		waiting[x.Waiting[i].Token] = &x.Waiting[i]
+	}
+	(&treePrinter{out: out, style: s, width: treeWidth, waiting: waiting}).print(runTree(data.ResultData.RunData))
+	if len(x.Waiting) > 0 {
+		fmt.Fprintln(out)
+	}
+	for i := range x.Waiting {
+		wait := &x.Waiting[i]
+		text := s.yellow(waitingText(wait))
+		if hint := waitingHint(x, wait); hint != "" {
+			text += s.dim("  " + hint)
+		}
+		fmt.Fprintln(out, text)
+	}
+	if e := data.ResultData.Error; e != nil {
+		where := ""
+		if e.Node != "" {
+			where = " in " + e.Node
+		}
+		fmt.Fprintf(out, "\n%s%s: %s\n", s.red("failed"), where, e.Message)
+		if e.Description != "" {
+			fmt.Fprintln(out, s.dim(e.Description))
+		}
+	} else if answer := answerText(data.ResultData.RunData, data.ResultData.LastNodeExecuted); answer != "" && x.Status != engine.StatusWaiting {
+		fmt.Fprintf(out, "\n%s\n", answer)
+	}
+}
+
+// printHeader says what an execution is, how it stands and where it comes from.
+func printHeader(out io.Writer, s style, x *queue.Execution) {
 	name := x.WorkflowName
 	if name == "" {
 		name = "(unnamed workflow)"
@@ -150,18 +206,11 @@ func printExecution(out io.Writer, s style, x *queue.Execution, data *runExecuti
 		fmt.Fprintf(out, "  %s", s.dim((time.Duration(x.StoppedAt-x.StartedAt) * time.Millisecond).String()))
 	}
 	fmt.Fprintf(out, "  %s\n", s.dim(string(x.ID)))
-	(&treePrinter{out: out, style: s, width: treeWidth}).print(runTree(data.ResultData.RunData))
-	if e := data.ResultData.Error; e != nil {
-		where := ""
-		if e.Node != "" {
-			where = " in " + e.Node
-		}
-		fmt.Fprintf(out, "\n%s%s: %s\n", s.red("failed"), where, e.Message)
-		if e.Description != "" {
-			fmt.Fprintln(out, s.dim(e.Description))
-		}
-	} else if answer := answerText(data.ResultData.RunData, data.ResultData.LastNodeExecuted); answer != "" {
-		fmt.Fprintf(out, "\n%s\n", answer)
+	if x.Parent != "" {
+		fmt.Fprintln(out, s.dim("started by execution "+string(x.Parent)))
+	}
+	if x.RetryOf != "" {
+		fmt.Fprintln(out, s.dim("retry of execution "+string(x.RetryOf)))
 	}
 }
 

@@ -82,7 +82,7 @@ func TestDev(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for life := range 2 {
-		p := startProgram(t, "dev", "--nats-port", "0", "--data", dir)
+		p := startProgram(t, "dev", "--nats-port", "0", "--http-addr", "127.0.0.1:0", "--data", dir)
 		require.Eventually(t, func() bool { return strings.Contains(p.stdout.String(), "Ctrl-C stops.") }, within, 20*time.Millisecond, "%s", p.stderr)
 		url := regexp.MustCompile(`export REPRISE_NATS_URL=(\S+)`).FindStringSubmatch(p.stdout.String())
 		require.NotNil(t, url, p.stdout.String())

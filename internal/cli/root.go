@@ -89,7 +89,7 @@ Exit codes: 0 success, 1 the workflow failed, 2 wrong usage or an invalid workfl
 		SilenceUsage: true, SilenceErrors: true,
 		Version: version(),
 	}
-	root.AddCommand(runCommand(), devCommand(), submitCommand(), executionsCommand(), demoCommand(),
+	root.AddCommand(runCommand(), devCommand(), submitCommand(), executionsCommand(), workflowsCommand(), demoCommand(),
 		mockLLMCommand(), benchCommand(), doctorCommand())
 	return root
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,12 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-engine/reprise/internal/mockllm"
 	"github.com/reprise-engine/reprise/internal/nodetypes"
-	"github.com/reprise-engine/reprise/internal/service"
 	"github.com/reprise-engine/reprise/internal/stack"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
@@ -55,6 +52,9 @@ type runOptions struct {
 	workers, coordinators int
 	logLevel              string
 	workflows             string
+	to, reuse             string
+	exclusive             bool
+	http                  string
 	timeout               time.Duration
 }
 
@@ -64,11 +64,19 @@ func runCommand() *cobra.Command {
 		Use:   "run FILE",
 		Short: "Run a workflow file and print what came out.",
 		Long: `Run a workflow file in this process, on an embedded NATS and Redis (or on the servers that
---nats and --redis name), and print the result. FILE may be "-" for standard input.`,
+--nats and --redis name), and print the result. FILE may be "-" for standard input.
+
+When the workflow waits: a moment is waited for; a question is asked here, when standard input and
+error are a terminal; with --http, questions and webhooks are answered under the URLs that are
+printed. What nobody here can answer ends the run with exit code 3. "reprise dev" keeps
+executions that wait.`,
 		Example: `  reprise run examples/agent-parallel-tools.json
   reprise run --trace examples/agent-stack-trace.json
+  reprise run examples/approval.json
   reprise run flow.json --input '{"chatInput":"hello"}' --output json
-  reprise run flow.json --credentials credentials.json`,
+  reprise run flow.json --credentials credentials.json --workflows flows/
+  reprise run examples/wait-webhook.json --http 127.0.0.1:8484
+  reprise run flow.json --to Summary --reuse earlier-output.json`,
 		Args: exactFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.file = args[0]
@@ -82,7 +90,11 @@ func runCommand() *cobra.Command {
 	f.BoolVar(&o.trace, "trace", false, "the same as --output trace: every step with the stack")
 	f.StringVar(&o.script, "mock-llm", "", "script of a mock LLM that all OpenAI credentials lead to")
 	f.StringVar(&o.credentials, "credentials", os.Getenv("REPRISE_CREDENTIALS_FILE"), "credentials in the format of n8n's decrypted export")
-	f.StringVar(&o.workflows, "workflows", "", "directory of workflows that this one may call (no node type calls workflows yet)")
+	f.StringVar(&o.workflows, "workflows", "", "directory of workflows that this one may call, each by the id in it, else by its file name")
+	f.StringVar(&o.to, "to", "", "name of the node to run up to; pinned data is used")
+	f.BoolVar(&o.exclusive, "exclusive", false, "with --to: leave that node itself out")
+	f.StringVar(&o.reuse, "reuse", "", "with --to: output of an earlier run (--output json) whose data is taken instead of running its nodes again")
+	f.StringVar(&o.http, "http", "", "address to answer questions and webhooks at, such as 127.0.0.1:8484 (default: off)")
 	f.IntVar(&o.workers, "workers", 1, "workers to start")
 	f.IntVar(&o.coordinators, "coordinators", 1, "coordinators to start")
 	f.DurationVar(&o.timeout, "timeout", 0, "cancel the execution after this time (default: never)")
@@ -107,27 +119,31 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	if err := o.output.set(outputSummary, outputJSON, outputTrace); err != nil {
 		return err
 	}
-	sub, w, err := readSubmission(o.file, o.input, o.start, cmd.InOrStdin())
-	if err != nil {
-		return err
-	}
-	sub.Mode = "cli"
 	level, err := logLevel(o.logLevel)
 	if err != nil {
 		return err
 	}
+	log := consoleLog(level)
+	sub, w, err := o.submission(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	docs, err := readWorkflowDir(o.workflows, log)
+	if err != nil {
+		return err
+	}
 	// Nothing is started for a workflow that cannot run.
+	warn := warner(cmd)
 	problems := workflow.ValidateStart(w, nodetypes.Registry(), o.start)
 	if err := problems.Err(); err != nil {
 		return fmt.Errorf("%s cannot run:\n%w", o.file, err)
 	}
 	for _, warning := range problems.Warnings() {
-		out := cmd.ErrOrStderr()
-		fmt.Fprintln(out, styleFor(out).yellow("warning:"), warning)
+		warn(warning.String())
 	}
 	config := stack.Config{
-		NATSURL: o.nats, RedisURL: o.redis, Workers: o.workers, Coordinators: o.coordinators,
-		CredentialsFile: o.credentials, MockLLM: usesMock(w), Log: consoleLog(level),
+		NATSURL: o.nats, RedisURL: o.redis, Workers: o.workers, Coordinators: o.coordinators, HTTPAddr: o.http,
+		CredentialsFile: o.credentials, MockLLM: usesMock(w, docs...), Log: log,
 	}
 	if o.script != "" {
 		if config.Script, err = readScript(o.script); err != nil {
@@ -139,12 +155,94 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer s.Stop()
-	p := newPresenter(cmd, o.output, w)
-	execution, err := submitAndWait(cmd.Context(), s.Conn, sub, p, o.timeout)
+	if err := putDocuments(cmd.Context(), s.Conn, docs, warn); err != nil {
+		return err
+	}
+	p := newPresenter(cmd, o.output, w.Nodes)
+	own := o.nats == "" && o.redis == "" // all executions there are ours
+	waits := newWaits(cmd, s.Conn)
+	if waits.ask = newPrompt(cmd); waits.ask != nil {
+		waits.hold = p.hold
+	}
+	waits.web = o.http != ""
+	f := follower{conn: s.Conn, show: p, timeout: o.timeout, everything: own, waits: waits.look}
+	x, err := f.run(cmd.Context(), sub)
 	if err != nil {
 		return err
 	}
-	return p.finish(execution)
+	if own && x.Status.Finished() {
+		awaitOthers(cmd, s.Conn, x, x.Status == engine.StatusError && sub.Mode != "manual" && hasErrorWorkflow(w, docs))
+	}
+	err = p.finish(x)
+	if x.Status == engine.StatusWaiting {
+		if own {
+			fmt.Fprintf(cmd.ErrOrStderr(), "it waits for %s and is lost when this program ends; start \"reprise dev\" and submit the workflow to it to keep it\n", kinds(x))
+		} else {
+			fmt.Fprintf(cmd.ErrOrStderr(), "it waits for %s; coordinators on the same servers go on with it\n", kinds(x))
+		}
+	}
+	return err
+}
+
+// submission is what the flags and files say.
+func (o *runOptions) submission(stdin io.Reader) (*queue.Submission, *workflow.Workflow, error) {
+	sub, w, err := readSubmission(o.file, o.input, o.start, stdin)
+	if err != nil {
+		return nil, nil, err
+	}
+	sub.Mode = "cli"
+	switch {
+	case o.to == "" && (o.exclusive || o.reuse != ""):
+		return nil, nil, errors.New("--exclusive and --reuse need --to NODE, the node to run up to")
+	case o.to == "":
+		return sub, w, nil
+	case w.Node(o.to) == nil:
+		return nil, nil, fmt.Errorf("--to %q: the workflow has no such node", o.to)
+	case o.reuse != "" && (o.start != "" || o.input != ""):
+		return nil, nil, errors.New("--reuse chooses where to begin: leave --start and --input out")
+	}
+	sub.Mode = "manual"
+	sub.Destination = &engine.Destination{Node: o.to, Exclusive: o.exclusive}
+	if o.reuse != "" {
+		if sub.RunData, err = readRunData(o.reuse); err != nil {
+			return nil, nil, err
+		}
+	}
+	return sub, w, nil
+}
+
+// readRunData reads the run data of an earlier run: the output of --output json,
+// or n8n's run data alone.
+func readRunData(file string) (map[string][]*engine.Record, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--reuse: %w", err)
+	}
+	type result struct {
+		RunData map[string][]*engine.Record `json:"runData"`
+	}
+	var run struct {
+		Data struct {
+			ResultData result `json:"resultData"`
+		} `json:"data"`
+		ResultData result `json:"resultData"`
+		result
+	}
+	if err := json.Unmarshal(content, &run); err != nil {
+		return nil, fmt.Errorf("--reuse %s: it must be the output of --output json: %w", file, err)
+	}
+	for _, r := range []result{run.Data.ResultData, run.ResultData, run.result} {
+		if r.RunData != nil {
+			return r.RunData, nil
+		}
+	}
+	return nil, fmt.Errorf("--reuse %s: it has no run data; it must be the output of --output json", file)
+}
+
+// warner prints warnings for people.
+func warner(cmd *cobra.Command) func(string) {
+	out := cmd.ErrOrStderr()
+	return func(text string) { fmt.Fprintln(out, styleFor(out).yellow("warning:"), text) }
 }
 
 // readSubmission reads a workflow file and the input for it.
@@ -215,84 +313,20 @@ func readScript(file string) (*mockllm.Script, error) {
 	return script, nil
 }
 
-// usesMock reports whether a node names the mock LLM's credential.
-func usesMock(w *workflow.Workflow) bool {
-	for _, n := range w.Nodes {
-		for _, ref := range n.Credentials {
-			if ref.ID == stack.MockCredentialID {
-				return true
+// usesMock reports whether a node of the workflows names the mock LLM's credential.
+func usesMock(w *workflow.Workflow, others ...document) bool {
+	all := []*workflow.Workflow{w}
+	for _, d := range others {
+		all = append(all, d.workflow)
+	}
+	for _, w := range all {
+		for _, n := range w.Nodes {
+			for _, ref := range n.Credentials {
+				if ref.ID == stack.MockCredentialID {
+					return true
+				}
 			}
 		}
 	}
 	return false
-}
-
-// pollInterval is how often a waiting client looks at an execution whose
-// notices it may have missed.
-const pollInterval = 2 * time.Second
-
-// submitAndWait submits, follows the execution and returns it when it is over
-// or waits for somebody. When ctx ends the execution is cancelled.
-func submitAndWait(ctx context.Context, conn *queue.Conn, sub *queue.Submission, p *presenter, timeout time.Duration) (*queue.Execution, error) {
-	over := make(chan struct{}, 1)
-	if sub.ID == "" {
-		sub.ID = engine.ExecutionID(uuid.NewString())
-	} else {
-		over <- struct{}{} // it may be a repetition, and over since long
-	}
-	stop, err := conn.WatchLive(sub.ID, func(l queue.Live) {
-		p.live(l.Live)
-		if l.Kind == engine.LiveExecutionFinished {
-			select {
-			case over <- struct{}{}:
-			default:
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	if _, err := conn.Submit(ctx, sub); err != nil {
-		return nil, err
-	}
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-over:
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil, abandon(conn, sub.ID, ctx.Err())
-		}
-		x, err := conn.Get(ctx, sub.ID, true)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil, abandon(conn, sub.ID, ctx.Err())
-			}
-			return nil, err
-		}
-		if x.Status.Finished() || x.Status == engine.StatusWaiting {
-			return x, nil
-		}
-	}
-}
-
-// abandon cancels an execution nobody waits for any more.
-func abandon(conn *queue.Conn, id engine.ExecutionID, cause error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	text := "interrupted: the execution was cancelled"
-	if errors.Is(cause, context.DeadlineExceeded) {
-		text = "timed out: the execution was cancelled"
-	}
-	if err := conn.Cancel(ctx, id, text); err != nil {
-		text += " (not confirmed: " + err.Error() + ")"
-	}
-	return &exitError{service.ExitFailed, errors.New(text)}
 }

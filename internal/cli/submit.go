@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // connectTimeout bounds a client's first connection.
@@ -24,255 +25,121 @@ func connect(ctx context.Context, url string) (*queue.Conn, error) {
 	return queue.Connect(ctx, queue.Config{URL: url, Name: "reprise-cli", Log: zap.NewNop()})
 }
 
+type submitOptions struct {
+	servers
+	output                       output
+	id, input, start, workflowID string
+	wait, untilWaiting, durable  bool
+	timeout                      time.Duration
+}
+
 func submitCommand() *cobra.Command {
-	var (
-		s                          servers
-		id, input, start, asOutput string
-		wait, durable              bool
-		timeout                    time.Duration
-	)
+	o := submitOptions{output: outputSummary}
 	cmd := &cobra.Command{
-		Use:   "submit FILE",
+		Use:   "submit FILE | --workflow-id ID",
 		Short: "Submit a workflow to running coordinators over NATS; prints the execution id.",
+		Long: `Submit a workflow file, or one that is stored under an id ("reprise workflows put"), to running
+coordinators over NATS, and print the execution id. --wait follows the execution to its end and
+prints its result, also when it waits in between; with --until-waiting that ends, with exit
+code 3, when all that is left needs a person or a webhook.`,
 		Example: `  reprise submit flow.json
-  reprise submit flow.json --id order-4711 --input '{"chatInput":"hello"}' --wait`,
-		Args: exactFile,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o := output(asOutput)
-			if err := o.set(outputSummary, outputJSON, outputTrace); err != nil {
-				return err
+  reprise submit flow.json --id order-4711 --input '{"chatInput":"hello"}' --wait
+  reprise submit --workflow-id orders --until-waiting`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.workflowID == "" {
+				return exactFile(cmd, args)
 			}
-			sub, w, err := readSubmission(args[0], input, start, cmd.InOrStdin())
-			if err != nil {
-				return err
+			if len(args) > 0 {
+				return errors.New("give a workflow file or --workflow-id, not both")
 			}
-			sub.ID = engine.ExecutionID(id)
-			conn, err := connect(cmd.Context(), s.nats)
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			if wait {
-				p := newPresenter(cmd, o, w)
-				x, err := submitAndWait(cmd.Context(), conn, sub, p, timeout)
-				if err != nil {
-					return err
-				}
-				return p.finish(x)
-			}
-			if durable {
-				if sub.ID == "" {
-					sub.ID = engine.ExecutionID(uuid.NewString())
-				}
-				err = conn.SubmitDurable(cmd.Context(), sub)
-			} else {
-				sub.ID, err = conn.Submit(cmd.Context(), sub)
-			}
-			if err != nil {
-				return err
-			}
-			if o == outputJSON {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"id": sub.ID})
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), sub.ID)
 			return nil
 		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&id, "id", "", "execution id; submitting it again does not start it again")
-	f.StringVar(&input, "input", "", "the start node's one item: JSON, or @FILE")
-	f.StringVar(&start, "start", "", "name of the node to start from (default: the workflow's trigger)")
-	f.BoolVar(&wait, "wait", false, "follow the execution and print its result")
-	f.BoolVar(&durable, "durable", false, "store the submission in NATS even when no coordinator runs")
-	f.StringVar(&asOutput, "output", string(outputSummary), "summary, json or trace")
-	f.DurationVar(&timeout, "timeout", 0, "with --wait: cancel the execution after this time (default: never)")
-	s.natsFlag(cmd, defaultNATS, "NATS server")
+	f.StringVar(&o.id, "id", "", "execution id; submitting it again does not start it again")
+	f.StringVar(&o.workflowID, "workflow-id", "", "submit the workflow stored under this id instead of a file")
+	f.StringVar(&o.input, "input", "", "the start node's one item: JSON, or @FILE")
+	f.StringVar(&o.start, "start", "", "name of the node to start from (default: the workflow's trigger)")
+	f.BoolVar(&o.wait, "wait", false, "follow the execution and print its result")
+	f.BoolVar(&o.untilWaiting, "until-waiting", false, "the same as --wait, but end when it waits for a person or a webhook")
+	f.BoolVar(&o.durable, "durable", false, "store the submission in NATS even when no coordinator runs")
+	f.StringVar((*string)(&o.output), "output", string(outputSummary), "summary, json or trace")
+	f.DurationVar(&o.timeout, "timeout", 0, "with --wait: cancel the execution after this time (default: never)")
+	o.natsFlag(cmd, defaultNATS, "NATS server")
 	return cmd
 }
 
-func executionsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "executions", Aliases: []string{"execution", "exec"},
-		Short: "List, show, watch and cancel executions.",
+func (o *submitOptions) run(cmd *cobra.Command, args []string) error {
+	if err := o.output.set(outputSummary, outputJSON, outputTrace); err != nil {
+		return err
 	}
-	cmd.AddCommand(listCommand(), showCommand(), watchCommand(), cancelCommand())
-	return cmd
+	o.wait = o.wait || o.untilWaiting
+	if o.wait && o.durable {
+		return errors.New("--wait and --durable exclude each other")
+	}
+	sub := &queue.Submission{Version: queue.Version, WorkflowID: o.workflowID, Start: o.start}
+	var nodes []*workflow.Node
+	var err error
+	if o.workflowID == "" {
+		var w *workflow.Workflow
+		if sub, w, err = readSubmission(args[0], o.input, o.start, cmd.InOrStdin()); err != nil {
+			return err
+		}
+		nodes = w.Nodes
+	} else if sub.Input, err = readInput(o.input); err != nil {
+		return err
+	}
+	sub.ID = engine.ExecutionID(o.id)
+	return withConn(cmd, &o.servers, func(ctx context.Context, conn *queue.Conn) error {
+		switch {
+		case o.wait:
+			if o.workflowID != "" && o.output == outputTrace {
+				if nodes, err = storedNodes(ctx, conn, o.workflowID); err != nil {
+					return err
+				}
+			}
+			return o.follow(ctx, cmd, conn, sub, nodes)
+		case o.durable:
+			if sub.ID == "" {
+				sub.ID = engine.ExecutionID(uuid.NewString())
+			}
+			err = conn.SubmitDurable(ctx, sub)
+		default:
+			sub.ID, err = conn.Submit(ctx, sub)
+		}
+		if err != nil {
+			return err
+		}
+		if o.output == outputJSON {
+			return printJSON(cmd.OutOrStdout(), map[string]any{"id": sub.ID})
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), sub.ID)
+		return nil
+	})
 }
 
-// withConn runs f with a connection to NATS.
-func withConn(cmd *cobra.Command, s *servers, f func(ctx context.Context, conn *queue.Conn) error) error {
-	conn, err := connect(cmd.Context(), s.nats)
+func (o *submitOptions) follow(ctx context.Context, cmd *cobra.Command, conn *queue.Conn, sub *queue.Submission, nodes []*workflow.Node) error {
+	p := newPresenter(cmd, o.output, nodes)
+	w := newWaits(cmd, conn)
+	w.patient = !o.untilWaiting
+	f := follower{conn: conn, show: p, timeout: o.timeout, waits: w.look}
+	x, err := f.run(ctx, sub)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	return f(cmd.Context(), conn)
+	return p.finish(x)
 }
 
-func listCommand() *cobra.Command {
-	var (
-		s                servers
-		status, asOutput string
-		limit            int
-	)
-	cmd := &cobra.Command{
-		Use: "list", Short: "List executions, newest first.", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := output(asOutput)
-			if err := o.set(outputText, outputJSON); err != nil {
-				return err
-			}
-			return withConn(cmd, &s, func(ctx context.Context, conn *queue.Conn) error {
-				answer, err := conn.List(ctx, queue.ListRequest{Status: engine.Status(status), Limit: limit})
-				if err != nil {
-					return err
-				}
-				out, style := cmd.OutOrStdout(), styleFor(cmd.OutOrStdout())
-				if o == outputJSON {
-					return printJSON(out, answer)
-				}
-				fmt.Fprintf(out, "%s\n", style.dim(fmt.Sprintf("%-36s  %-8s  %-19s  %9s  %s", "ID", "STATUS", "STARTED", "DURATION", "WORKFLOW")))
-				for _, x := range answer.Executions {
-					duration := ""
-					if x.StoppedAt > 0 {
-						duration = (time.Duration(x.StoppedAt-x.StartedAt) * time.Millisecond).String()
-					}
-					fmt.Fprintf(out, "%-36s  %-8s  %-19s  %9s  %s\n", x.ID, x.Status,
-						time.UnixMilli(x.StartedAt).Format(time.DateTime), duration, x.WorkflowName)
-				}
-				return nil
-			})
-		},
+// storedNodes are the nodes of a stored workflow.
+func storedNodes(ctx context.Context, conn *queue.Conn, id string) ([]*workflow.Node, error) {
+	stored, err := conn.Workflow(ctx, id)
+	if err != nil {
+		return nil, noWorkflow(id, err)
 	}
-	cmd.Flags().StringVar(&status, "status", "", "only executions of this status (running, waiting, success, error, canceled)")
-	cmd.Flags().IntVar(&limit, "limit", 50, "greatest number")
-	cmd.Flags().StringVar(&asOutput, "output", string(outputText), "text or json")
-	s.natsFlag(cmd, defaultNATS, "NATS server")
-	return cmd
-}
-
-func showCommand() *cobra.Command {
-	var s servers
-	var asOutput string
-	cmd := &cobra.Command{
-		Use: "show ID", Short: "Draw an execution: what ran, what tools were asked and answered.", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o := output(asOutput)
-			if err := o.set(outputText, outputJSON); err != nil {
-				return err
-			}
-			return withConn(cmd, &s, func(ctx context.Context, conn *queue.Conn) error {
-				x, err := conn.Get(ctx, engine.ExecutionID(args[0]), true)
-				if err != nil {
-					return err
-				}
-				if o == outputJSON {
-					return printJSON(cmd.OutOrStdout(), x)
-				}
-				data, err := runDataOf(x)
-				if err != nil {
-					return err
-				}
-				printExecution(cmd.OutOrStdout(), styleFor(cmd.OutOrStdout()), x, data)
-				return nil
-			})
-		},
+	w, err := workflow.Parse(stored.Document)
+	if err != nil {
+		return nil, fmt.Errorf("stored workflow %s: %w", id, err)
 	}
-	cmd.Flags().StringVar(&asOutput, "output", string(outputText), "text or json (n8n's run data)")
-	s.natsFlag(cmd, defaultNATS, "NATS server")
-	return cmd
-}
-
-func watchCommand() *cobra.Command {
-	var s servers
-	var asOutput string
-	cmd := &cobra.Command{
-		Use: "watch [ID]", Short: "Print what executions do as it happens, until Ctrl-C.", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o := output(asOutput)
-			if err := o.set(outputText, outputJSON); err != nil {
-				return err
-			}
-			id := engine.ExecutionID("")
-			if len(args) == 1 {
-				id = engine.ExecutionID(args[0])
-			}
-			return withConn(cmd, &s, func(ctx context.Context, conn *queue.Conn) error {
-				over := make(chan struct{}, 1)
-				out := cmd.OutOrStdout()
-				stop, err := conn.WatchLive(id, func(l queue.Live) {
-					if o == outputJSON {
-						_ = json.NewEncoder(out).Encode(l)
-					} else {
-						fmt.Fprintln(out, watchLine(l.Execution, l.Live))
-					}
-					if id != "" && l.Kind == engine.LiveExecutionFinished {
-						select {
-						case over <- struct{}{}:
-						default:
-						}
-					}
-				})
-				if err != nil {
-					return err
-				}
-				defer stop()
-				if id != "" {
-					x, err := conn.Get(ctx, id, false)
-					if err != nil {
-						return err
-					}
-					if x.Status.Finished() {
-						fmt.Fprintf(cmd.ErrOrStderr(), "%s is over: %s\n", id, x.Status)
-						return nil
-					}
-				}
-				select {
-				case <-over:
-				case <-ctx.Done():
-				}
-				return nil
-			})
-		},
-	}
-	cmd.Flags().StringVar(&asOutput, "output", string(outputText), "text or json")
-	s.natsFlag(cmd, defaultNATS, "NATS server")
-	return cmd
-}
-
-func watchLine(id engine.ExecutionID, l engine.Live) string {
-	at := time.UnixMilli(l.At).Format("15:04:05.000")
-	switch l.Kind {
-	case engine.LiveNodeStarted:
-		return fmt.Sprintf("%s  %s  started   %s", at, id, l.Node)
-	case engine.LiveNodeFinished:
-		text := fmt.Sprintf("%s  %s  %-8s  %s", at, id, l.Status, l.Node)
-		if l.Error != "" {
-			text += ": " + shorten(l.Error, 120)
-		}
-		return text
-	case engine.LiveExecutionFinished:
-		return fmt.Sprintf("%s  %s  finished: %s", at, id, l.Status)
-	}
-	return fmt.Sprintf("%s  %s  begins", at, id)
-}
-
-func cancelCommand() *cobra.Command {
-	var s servers
-	cmd := &cobra.Command{
-		Use: "cancel ID…", Short: "Cancel executions for good; their running tools are stopped.", Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withConn(cmd, &s, func(ctx context.Context, conn *queue.Conn) error {
-				for _, id := range args {
-					if err := conn.Cancel(ctx, engine.ExecutionID(id), "canceled on the command line"); err != nil {
-						return err
-					}
-					fmt.Fprintln(cmd.OutOrStdout(), "canceled", id)
-				}
-				return nil
-			})
-		},
-	}
-	s.natsFlag(cmd, defaultNATS, "NATS server")
-	return cmd
+	return w.Nodes, nil
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -87,6 +88,8 @@ type treePrinter struct {
 	out   io.Writer
 	style style
 	width int // of a line's text, before the duration
+	// waiting are the waits of the execution by token.
+	waiting map[string]*queue.Waiting
 }
 
 func (p *treePrinter) print(runs []*run) { p.level(runs, "") }
@@ -142,12 +145,13 @@ func (p *treePrinter) details(r *run, indent string) {
 	switch r.kind {
 	case workflow.Tool:
 		say("asked   ", firstJSON(r.record.InputOverride[workflow.Tool]))
-		if r.record.Error == nil {
+		if r.record.Error == nil && r.record.Status != engine.StatusWaiting {
 			say("answered", firstJSON(r.record.Data[workflow.Tool]))
 		}
 	case workflow.LanguageModel:
 		say("said    ", modelText(r.record))
 	}
+	p.meta(r.record, say)
 	if r.record.Error != nil {
 		text := r.record.Error.Message
 		if r.record.Error.Reason != "" {
@@ -157,6 +161,31 @@ func (p *treePrinter) details(r *run, indent string) {
 	}
 	for _, line := range r.record.Logs {
 		say("logged  ", shorten(line, 160))
+	}
+}
+
+// meta shows what a run waits or waited for, and the executions it started.
+func (p *treePrinter) meta(record *engine.Record, say func(label, text string)) {
+	m := record.Metadata
+	if m == nil {
+		return
+	}
+	if w := p.waiting[m.Wait]; w != nil && record.Status == engine.StatusWaiting {
+		text := kindText(w.Kind)
+		if w.Until > 0 {
+			text += " until " + clock(w.Until)
+		}
+		say("waits   ", p.style.yellow(text+"  "+w.Token))
+	}
+	if m.Outcome != "" {
+		say("decided ", decisionText(m.Outcome, m.Decision, false))
+	}
+	if m.SubExecution != nil {
+		text := "execution " + string(m.SubExecution.ExecutionID)
+		if more := m.SubExecutionsCount - 1; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		say("started ", text)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +40,10 @@ type Config struct {
 	// is none), Concurrency of a worker (default 32), Pools it serves (default "default").
 	Coordinators, Workers, Concurrency int
 	Pools                              []string
+	// HTTPAddr is where the first coordinator answers questions and webhooks; a port of
+	// 0 is any free one, empty is nowhere. PublicURL is how people reach it; empty is
+	// HTTPAddr itself.
+	HTTPAddr, PublicURL string
 	// CredentialsFile for the workers.
 	CredentialsFile string
 	// MockLLM starts the mock LLM and offers it as credential MockCredentialID. With
@@ -58,6 +64,8 @@ type Stack struct {
 	// RedisKind says what Redis is embedded: "redis-server", "miniredis", or ""
 	// for one that was given.
 	RedisKind string
+	// PublicURL is the base of the links in questions and of resume URLs, "" without HTTP.
+	PublicURL string
 	// MockURL is the base URL of the mock LLM, "" without one.
 	MockURL      string
 	Coordinators []*service.Process
@@ -105,10 +113,17 @@ func (s *Stack) start(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	for range max(c.Coordinators, 1) {
+	listen, err := s.public(c)
+	if err != nil {
+		return err
+	}
+	for i := range max(c.Coordinators, 1) {
 		settings := service.Coordinator{
 			NATSURL: s.NATSURL, RedisURL: s.RedisURL, Retention: 24 * time.Hour, DeliveryLimit: 3,
-			SweepAfter: c.SweepAfter, StreamReplica: 1,
+			SweepAfter: c.SweepAfter, StreamReplica: 1, PublicURL: s.PublicURL,
+		}
+		if i == 0 {
+			settings.HTTPAddr = listen // one listens, and links made by all lead to it
 		}
 		p, err := service.StartCoordinator(ctx, settings, c.Log)
 		if err != nil {
@@ -149,6 +164,36 @@ func (s *Stack) start(ctx context.Context, c Config) error {
 	}
 	s.stops = append(s.stops, s.Conn.Close)
 	return nil
+}
+
+// public decides where HTTP is served and under which URL people reach it.
+func (s *Stack) public(c Config) (listen string, err error) {
+	s.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	if c.HTTPAddr == "" {
+		return "", nil
+	}
+	host, port, err := net.SplitHostPort(c.HTTPAddr)
+	if err != nil {
+		return "", fmt.Errorf("HTTP address %q: use host:port, such as 127.0.0.1:8484: %w", c.HTTPAddr, err)
+	}
+	// The URL must be known before links are made, and a server that runs is not
+	// needed to find a free port.
+	listener, err := net.Listen("tcp", c.HTTPAddr)
+	if err != nil {
+		return "", fmt.Errorf("HTTP address %s cannot be used: %w; choose another one, with port 0 for any that is free", c.HTTPAddr, err)
+	}
+	port = strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	if err := listener.Close(); err != nil {
+		return "", fmt.Errorf("HTTP address %s: %w", c.HTTPAddr, err)
+	}
+	if s.PublicURL == "" {
+		reached := host
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			reached = "127.0.0.1"
+		}
+		s.PublicURL = "http://" + net.JoinHostPort(reached, port)
+	}
+	return net.JoinHostPort(host, port), nil
 }
 
 func stopProcess(p *service.Process) func() {
