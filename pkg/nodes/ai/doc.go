@@ -27,6 +27,22 @@
 // order asked. A turn is stored once, so a run's bytes grow with its rounds and
 // not with their square. And nothing but the rounds is needed to go on, on any worker.
 //
+// # Tools behind a gate
+//
+// A node whose type ends in "HitlTool" stands between tools and the Agent and asks a
+// person. The model sees the tools behind it, with the schema n8n gives them:
+// {"toolParameters": the tool's, "hitlParameters": what the gate takes by $fromAI}; it may
+// leave out the wrapper. One call takes two rounds:
+//
+//	model -> call c1 -> request(gate, c1) … a person decides … -> slice: approved?
+//	  yes: request(tool, c1, Approval = the gate's run) -> slice: answer of c1 -> model
+//	  no, too late: the refusal is the answer of c1                           -> model
+//
+// The second round holds all approved calls of all items and is asked for before any
+// model; it has no turn, so it is no iteration. What the gate was asked comes back in the
+// action's Extra, so the metadata of a round says no more than before: the turn, with the
+// arguments as the model wrote them, since the gate's action has them in another form.
+//
 // # Memory
 //
 // Conversations are lists of messages, each a JSON object:
