@@ -190,3 +190,22 @@ func TestFloorDoesItsWork(t *testing.T) {
 	_, err = runFloor(ctx, nats.URL, rdb, sizes, 40, 7)
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// TestWaiting: executions that wait for a person hold next to no memory of the
+// process, and neither others nor their own answers have to wait for them.
+func TestWaiting(t *testing.T) {
+	c := Config{Executions: 2000, idle: 200 * time.Millisecond}
+	r, err := RunWaiting(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, 2000, r.Waiting)
+	// A state in memory would take some kilobytes.
+	require.Less(t, r.HeapPerWaiting, 1000.0)
+	require.Less(t, r.PlainMax, 1000.0)
+	require.Less(t, r.AnswerMax, 1000.0)
+	var out bytes.Buffer
+	r.Print(&out)
+	require.Contains(t, out.String(), "2000 executions wait for a person")
+
+	_, err = RunWaiting(t.Context(), Config{Duration: time.Second})
+	require.Error(t, err)
+}

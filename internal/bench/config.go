@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 
 // Config says what is measured. The zero value of a field is its default.
 type Config struct {
-	// Scenario is what an execution does: "agent", the only one and the default.
+	// Scenario is what an execution does: "agent", the default, for Run; "waiting" for
+	// RunWaiting.
 	Scenario string
 	// Executions to measure (default 2000), or as many as begin within Duration.
 	Executions int
@@ -37,10 +39,14 @@ type Config struct {
 	// Progress is called a few times a second; nil is not.
 	Progress func(stage string, done, of int)
 	Log      *zap.Logger
+	// idle is how long RunWaiting looks at what waiting costs; default 10 s.
+	idle time.Duration
 }
 
 const (
 	scenarioAgent = "agent"
+	// ScenarioWaiting is the one of RunWaiting.
+	ScenarioWaiting = "waiting"
 
 	maxExecutions  = 1_000_000
 	maxDuration    = 10 * time.Minute
@@ -49,14 +55,14 @@ const (
 )
 
 // Scenarios that can be measured.
-func Scenarios() []string { return []string{scenarioAgent} }
+func Scenarios() []string { return []string{scenarioAgent, ScenarioWaiting} }
 
 // withDefaults fills what was left open and refuses what cannot be measured.
 func (c Config) withDefaults() (Config, error) {
 	if c.Scenario == "" {
 		c.Scenario = scenarioAgent
 	}
-	if c.Scenario != scenarioAgent {
+	if !slices.Contains(Scenarios(), c.Scenario) {
 		return c, fmt.Errorf("scenario %q is not known: use %s", c.Scenario, strings.Join(Scenarios(), ", "))
 	}
 	if c.Executions != 0 && c.Duration != 0 {
@@ -102,6 +108,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Log == nil {
 		c.Log = zap.NewNop()
+	}
+	if c.idle == 0 {
+		c.idle = 10 * time.Second
 	}
 	return c, nil
 }

@@ -63,6 +63,16 @@ func (c *client) submission(id engine.ExecutionID) *queue.Submission {
 // one submits an execution and waits for its end. It returns how long that took.
 func (c *client) one(ctx context.Context) (engine.ExecutionID, time.Duration, error) {
 	id := engine.ExecutionID(c.run + strconv.FormatInt(c.next.Add(1), 10))
+	took, err := c.until(ctx, id, engine.StatusSuccess, func() error {
+		_, err := c.conn.Submit(ctx, c.submission(id))
+		return err
+	})
+	return id, took, err
+}
+
+// until does something and waits until it has brought an execution to a status. It
+// returns how long that took.
+func (c *client) until(ctx context.Context, id engine.ExecutionID, want engine.Status, do func() error) (time.Duration, error) {
 	over := make(chan engine.Live, 1)
 	c.mu.Lock()
 	c.waiting[id] = over
@@ -73,8 +83,8 @@ func (c *client) one(ctx context.Context) (engine.ExecutionID, time.Duration, er
 		c.mu.Unlock()
 	}()
 	started := time.Now()
-	if _, err := c.conn.Submit(ctx, c.submission(id)); err != nil {
-		return id, 0, err
+	if err := do(); err != nil {
+		return 0, err
 	}
 	look := time.NewTicker(lookAfter)
 	defer look.Stop()
@@ -82,23 +92,23 @@ func (c *client) one(ctx context.Context) (engine.ExecutionID, time.Duration, er
 		select {
 		case end := <-over:
 			took := time.Since(started)
-			if end.Status != engine.StatusSuccess {
-				return id, took, c.failure(ctx, id, end.Status)
+			if end.Status != want {
+				return took, c.failure(ctx, id, end.Status)
 			}
-			return id, took, nil
+			return took, nil
 		case <-look.C:
 			x, err := c.conn.Get(ctx, id, false)
 			took := time.Since(started)
 			switch {
-			case err == nil && x.Status == engine.StatusSuccess:
-				return id, took, nil
+			case err == nil && x.Status == want:
+				return took, nil
 			case err == nil && (x.Status.Finished() || x.Status == engine.StatusWaiting):
-				return id, took, c.failure(ctx, id, x.Status)
+				return took, c.failure(ctx, id, x.Status)
 			case took > executionTimeout+4*c.think:
-				return id, took, fmt.Errorf("execution %s did not finish within %s", id, took.Round(time.Second))
+				return took, fmt.Errorf("execution %s did not finish within %s", id, took.Round(time.Second))
 			}
 		case <-ctx.Done():
-			return id, 0, ctx.Err()
+			return 0, ctx.Err()
 		}
 	}
 }
