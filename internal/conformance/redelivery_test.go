@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/internal/labtest"
+	"github.com/reprise-engine/reprise/internal/service"
 	"github.com/reprise-engine/reprise/internal/stack"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
@@ -97,14 +99,17 @@ func TestConformance095CoordinatorGoneAfterAResult(t *testing.T) {
 	}
 	h.answer(tools["A"], items(`{"a":"first"}`))
 
-	// Of the coordinators the one that has the execution in memory ends.
+	// Nobody has the execution in memory any more.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	for i, c := range h.Coordinators {
-		if i == 0 {
-			c.Stop(ctx)
-		}
+	for _, c := range h.Coordinators {
+		c.Stop(ctx)
 	}
+	other, err := service.StartCoordinator(t.Context(), service.Coordinator{
+		NATSURL: h.NATSURL, RedisURL: h.RedisURL, Retention: time.Hour, DeliveryLimit: 3, SweepAfter: 500 * time.Millisecond, StreamReplica: 1,
+	}, zap.NewNop())
+	require.NoError(t, err)
+	t.Cleanup(func() { other.Stop(context.Background()) })
 	require.Equal(t, queue.VerdictDrop, h.ask(tools["A"]))
 	require.Equal(t, queue.VerdictRun, h.ask(tools["B"]))
 	h.answer(tools["A"], items(`{"a":"again"}`))
