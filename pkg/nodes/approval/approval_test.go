@@ -3,6 +3,7 @@ package approval_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +93,7 @@ func TestGateFindsTheTool(t *testing.T) {
 		{name: "that name goes before another node's", called: "Find", tools: []*node.Call{tool("Find", "lookup"), tool("Search", "Find")}, want: "Search"},
 		{name: "as a model writes a node's name", called: "Send it", tools: []*node.Call{tool("Read", ""), tool("Send it", "")}, want: "Send it"},
 		{name: "second of its name at the Agent", called: "Send_it_2", tools: []*node.Call{tool("Read", ""), tool("Send it", "")}, want: "Send it"},
+		{name: "second of a long name", called: strings.Repeat("a", 62) + "_2", tools: []*node.Call{tool("Read", ""), tool(strings.Repeat("a", 70), "")}, want: strings.Repeat("a", 70)},
 		{name: "two of a name", called: "Send_it", tools: []*node.Call{tool("Send it", ""), tool("Send?it", "")}, fails: "Send it, Send?it"},
 		{name: "none", called: "A", fails: `No tool is connected to "Node"`},
 	} {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,9 +97,15 @@ func gatedTool(ctx context.Context, call *node.Call, name string) (string, error
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	found := nodes[legalName(name)]
+	called := legalName(name)
+	found := nodes[called]
 	if len(found) == 0 {
-		found = nodes[repeated.ReplaceAllString(legalName(name), "")]
+		own := repeated.ReplaceAllString(called, "")
+		for _, shown := range slices.Sorted(maps.Keys(nodes)) {
+			if shown == own || len(called) == maxToolName && strings.HasPrefix(shown, own) { // a long name makes room
+				found = append(found, nodes[shown]...)
+			}
+		}
 	}
 	switch len(found) {
 	case 0:

@@ -35,14 +35,14 @@ func connect(ctx context.Context, s *server) (*connection, error) {
 	}
 	c := &connection{server: s, raw: raw}
 	c.forget = context.AfterFunc(ctx, func() { _ = raw.Close() })
-	if err := c.open(); err != nil {
+	if err := c.open(ctx); err != nil {
 		c.drop()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *connection) open() error {
+func (c *connection) open(ctx context.Context) error {
 	s := c.server
 	config := &tls.Config{
 		ServerName: s.host, MinVersion: tls.VersionTLS12,
@@ -52,7 +52,7 @@ func (c *connection) open() error {
 	c.extend()
 	if s.secure {
 		encrypted := tls.Client(c.raw, config)
-		if err := encrypted.Handshake(); err != nil {
+		if err := encrypted.HandshakeContext(ctx); err != nil {
 			return s.notEncrypted(err)
 		}
 		conn = encrypted

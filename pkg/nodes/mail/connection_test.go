@@ -42,7 +42,7 @@ func TestPasswordGoesInTheClearOnlyWhenToldSo(t *testing.T) {
 				server: &server{host: "far.test", user: "ada", password: "s3cret-word", plain: plain, name: "me.test"},
 				raw:    near, forget: func() bool { return true },
 			}
-			err := c.open()
+			err := c.open(t.Context())
 			c.drop()
 			said := strings.Join(<-heard, "\n")
 			if plain {

@@ -74,8 +74,11 @@ func (m *mailbox) start(tb testing.TB) *mailbox {
 	if m.implicit {
 		l = tls.NewListener(l, m.tls)
 	}
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(l) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l)
+	}()
 	tb.Cleanup(func() {
 		_ = server.Close()
 		_ = l.Close() // the server does not know it yet when the test was quick

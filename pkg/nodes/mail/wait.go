@@ -58,7 +58,7 @@ func askByMail(ctx context.Context, call *node.Call, about *approval.ToolCall) (
 	page := call.Execution.ApprovalURL
 	if page == "" {
 		return nil, operationError("There is no page on which a person could answer the mail",
-			"Set REPRISE_PUBLIC_URL (the address at which people reach the coordinators) and REPRISE_HTTP_ADDR on the coordinators.")
+			"Set REPRISE_HTTP_ADDR and REPRISE_PUBLIC_URL (the address at which people reach it) on the coordinators; for \"reprise run\" give --http.")
 	}
 	kind, err := responseType(ctx, call, about != nil)
 	if err != nil {
