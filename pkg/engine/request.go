@@ -1,9 +1,9 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -48,7 +48,7 @@ func (t *tx) validate(e *Entry, q *Request) *NodeError {
 			return bad("Node %q asked for %q, which is connected through an approval and was not approved", e.Node, a.NodeName)
 		case approvals[*a.Metadata.Approval]:
 			return bad("Node %q asked for %q with an approval that was used before", e.Node, a.NodeName)
-		case !gates[a.Metadata.Approval.Node] || !t.s.approved(e.RunRef(), a):
+		case !gates[a.Metadata.Approval.Node] || !t.approved(e.RunRef(), a):
 			return bad("Node %q asked for %q with an approval that is not for this call", e.Node, a.NodeName)
 		default:
 			approvals[*a.Metadata.Approval] = true
@@ -74,13 +74,14 @@ func (s *State) approvalsUsed(caller RunRef) map[RunRef]bool {
 // approved reports whether a person allowed just this call: the approval is the
 // answer to a question that the same run asked, about the same call id and the
 // same arguments.
-func (s *State) approved(caller RunRef, a Action) bool {
+func (t *tx) approved(caller RunRef, a Action) bool {
 	ref := *a.Metadata.Approval
-	r := s.Record(ref)
-	if r == nil || r.open() || r.Metadata == nil || r.Metadata.Outcome != OutcomeApproved {
+	r := t.s.Record(ref)
+	if r == nil || r.open() || r.Metadata == nil ||
+		r.Metadata.Outcome != OutcomeApproved && !(r.Metadata.Outcome == "" && t.pinned(t.workflow.Node(ref.Node)) && saysApproved(r)) {
 		return false
 	}
-	for _, round := range s.Rounds[caller] {
+	for _, round := range t.s.Rounds[caller] {
 		for _, c := range round.Calls {
 			if c.Action.NodeName == ref.Node && c.Run == ref.Run {
 				return c.Action.ID == a.ID && sameArguments(c.Action.Input, a.Input)
@@ -90,14 +91,25 @@ func (s *State) approved(caller RunRef, a Action) bool {
 	return false
 }
 
+// saysApproved reads the decision in the answer of a gate that asked nobody as its
+// answer is pinned, in both forms that n8n knows.
+func saysApproved(r *Record) bool {
+	outputs := r.Data[workflow.Tool]
+	if len(outputs) == 0 || len(outputs[0]) == 0 {
+		return false
+	}
+	item := gjson.ParseBytes(outputs[0][0].JSON)
+	return item.Get("approved").Type == gjson.True || item.Get("data.approved").Type == gjson.True
+}
+
 // sameArguments compares what a gate showed with what is to be run. The tool's
 // name may be added, which n8n does, as the gate knows it.
 func sameArguments(asked, given json.RawMessage) bool {
 	shown := gjson.GetBytes(asked, "toolParameters")
 	name := gjson.GetBytes(asked, "tool")
-	want := map[string]string{}
+	want := map[string]any{}
 	shown.ForEach(func(key, value gjson.Result) bool {
-		want[key.String()] = compact(value.Raw)
+		want[key.String()] = plainValue(value.Raw)
 		return true
 	})
 	same := true
@@ -106,7 +118,7 @@ func sameArguments(asked, given json.RawMessage) bool {
 		expected, ok := want[k]
 		switch {
 		case ok:
-			same = expected == compact(value.Raw)
+			same = reflect.DeepEqual(expected, plainValue(value.Raw))
 			delete(want, k)
 		default:
 			same = k == "tool" && name.Exists() && name.String() == value.String()
@@ -116,13 +128,16 @@ func sameArguments(asked, given json.RawMessage) bool {
 	return same && len(want) == 0
 }
 
-// compact is JSON without insignificant space.
-func compact(raw string) string {
-	var b bytes.Buffer
-	if err := json.Compact(&b, []byte(raw)); err != nil {
+// plainValue is a JSON value for comparison: numbers as they are written, texts
+// however they are escaped.
+func plainValue(raw string) any {
+	var v any
+	d := json.NewDecoder(strings.NewReader(raw))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
 		return raw
 	}
-	return b.String()
+	return v
 }
 
 // isObject accepts absent arguments, which are none.
