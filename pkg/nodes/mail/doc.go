@@ -1,6 +1,6 @@
 // Package mail holds the nodes that send mail over SMTP: n8n-nodes-base.emailSend,
 // and emailSendHitlTool, the gate that asks by mail before an Agent's tool is run
-// (package approval says what a gate is).
+// (package approval says what a gate is). emailSendTool is emailSend as an Agent's tool.
 //
 // Sending makes one item per mail, in the shape of n8n's library (nodemailer):
 //
@@ -31,6 +31,7 @@ import (
 // The names of the types.
 const (
 	TypeSend = "n8n-nodes-base.emailSend"
+	TypeTool = "n8n-nodes-base.emailSendTool"
 	TypeGate = "n8n-nodes-base.emailSendHitlTool"
 )
 
@@ -41,6 +42,12 @@ func Types() []*node.Type {
 			Spec:    workflow.Spec{Type: TypeSend, Versions: []float64{1, 2, 2.1}},
 			Waits:   true,
 			Execute: execute,
+		},
+		{
+			Spec:     workflow.Spec{Type: TypeTool, Versions: []float64{2, 2.1}, ToolNode: true},
+			Waits:    true,
+			Execute:  execute,
+			Describe: describe,
 		},
 		{
 			Spec:    approval.GateSpec(TypeGate, 2, 2.1),

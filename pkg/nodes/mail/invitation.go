@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -94,7 +95,7 @@ func indented(arguments json.RawMessage) string {
 		b.Reset()
 		b.Write(arguments)
 	}
-	text := b.String()
+	text := visible(b.String())
 	if len(text) <= maxShownBytes {
 		return text
 	}
@@ -103,6 +104,22 @@ func indented(arguments json.RawMessage) string {
 		cut--
 	}
 	return text[:cut] + "\n… (shortened; the page shows all of it)"
+}
+
+// visible writes characters that cannot be seen, and those that turn the direction of
+// reading, as JSON's escapes: arguments must not look like others.
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.Is(unicode.Cf, r) || unicode.IsControl(r) && r != '\n' && r != '\t' {
+			for _, unit := range utf16.AppendRune(nil, r) {
+				fmt.Fprintf(&b, "\\u%04x", unit)
+			}
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // Lines of the message.

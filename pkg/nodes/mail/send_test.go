@@ -3,6 +3,7 @@ package mail_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"net"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	mailnodes "github.com/reprise-engine/reprise/pkg/nodes/mail"
+	"github.com/reprise-engine/reprise/pkg/nodes/nodestest"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -291,4 +293,19 @@ func TestConfigurationErrors(t *testing.T) {
 	call.Node.Credentials = nil
 	_, err := call.Type.Execute(t.Context(), call)
 	require.ErrorContains(t, err, "has no mail server")
+}
+
+func TestTool(t *testing.T) {
+	box := (&mailbox{}).start(t)
+	const parameters = `{"fromEmail":"r@lab.test","toEmail":"={{ $fromAI('To', 'who gets it') }}","emailFormat":"text","text":"hi"}`
+	call := mailCall(t, mailnodes.TypeTool, parameters, box.credential(nil), `{}`)
+	face, err := call.Type.Describe(t.Context(), call)
+	require.NoError(t, err)
+	require.Equal(t, "Node", face.Name)
+	require.Equal(t, "Sends an e-mail.", face.Description)
+	require.Contains(t, string(face.Schema), `"who gets it"`)
+
+	call.Parameters = nodestest.Resolver{Values: map[string][]json.RawMessage{"={{ $fromAI('To', 'who gets it') }}": {json.RawMessage(`"a@x.test"`)}}}
+	require.Equal(t, []any{"a@x.test"}, object(t, execute(t, call).Outputs[0][0].JSON)["accepted"])
+	require.Equal(t, []string{"a@x.test"}, box.only(t).to)
 }

@@ -116,6 +116,14 @@ func TestLongArgumentsAreShortenedInTheMailOnly(t *testing.T) {
 	require.NotContains(t, text, "\uFFFD")
 }
 
+func TestHiddenCharactersAreShown(t *testing.T) {
+	box := (&mailbox{}).start(t)
+	execute(t, asksFor(t, gateMail, "{\"toolParameters\":{\"to\":\"a\u202eb\U000e0041\"},\"tool\":\"Calculator\"}", box))
+	got := read(t, box.only(t).data)
+	require.Contains(t, got.leaves["text/plain"].content, `"to": "a\u202eb\udb40\udc41"`)
+	require.NotContains(t, got.leaves["text/html"].content, "\u202e")
+}
+
 func TestButtons(t *testing.T) {
 	const labels = `"approveLabel":"Yes & go","disapproveLabel":"No"`
 	for _, tt := range []struct {
