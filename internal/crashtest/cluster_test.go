@@ -1,17 +1,18 @@
 package crashtest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/reprise-engine/reprise/internal/redistest"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/state"
 )
 
 // programs are the coordinator and the worker, built with failpoints.
@@ -42,7 +44,18 @@ var programs = sync.OnceValues(func() (dir string, err error) {
 	return dir, nil
 })
 
+// atOnce is how many tests run at the same time: they wait more than they work.
+const atOnce = 4
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0)))); err != nil {
+			panic(err) // the flag is one of package testing
+		}
+	}
 	code := m.Run()
 	if dir, _ := programs(); dir != "" {
 		_ = os.RemoveAll(dir)
@@ -64,8 +77,12 @@ var tools = []string{"Alpha", "Beta", "Gamma"}
 // answer is what every execution must end with.
 const answer = `All done: Alpha returned [{"done":"Alpha"}]; Beta returned [{"done":"Beta"}]; Gamma returned [{"done":"Gamma"}].`
 
-const script = `{"crash": {"turns": [
+const script = `{
+"crash": {"turns": [
 	{"tool_calls": [{"name": "Alpha", "args": {"text": "a"}}, {"name": "Beta", "args": {"text": "b"}}, {"name": "Gamma", "args": {"text": "c"}}]},
+	{"content": "All done: {{results}}."}]},
+"gated": {"turns": [
+	{"tool_calls": [{"name": "Alpha", "args": {"text": "a"}}, {"name": "Beta", "args": {"toolParameters": {"text": "b"}}}]},
 	{"content": "All done: {{results}}."}]}}`
 
 // cluster is everything an operator runs.
@@ -80,12 +97,23 @@ type cluster struct {
 	workflow     []byte
 }
 
+// publicURL is the beginning of all links. Tests that follow one choose the
+// coordinator, as a load balancer would.
+const publicURL = "https://flows.example.com"
+
 func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	return startClusterOf(t, 3)
+}
+
+// startClusterOf prepares two coordinators and some workers, which the test
+// starts; servers are started. redisOptions are those of redis-server.
+func startClusterOf(t *testing.T, workers int, redisOptions ...string) *cluster {
 	t.Helper()
 	dir, err := programs()
 	require.NoError(t, err)
-	c := &cluster{t: t, nats: natstest.Start(t, natstest.Options{}), redis: redistest.Start(t), ledger: startLedger(t)}
-	c.workflow = workflowFile(c.ledger.URL, tools)
+	c := &cluster{t: t, nats: natstest.Start(t, natstest.Options{Port: freePort(t)}), redis: redistest.Start(t, redisOptions...), ledger: startLedger(t)}
+	c.workflow = c.ledger.agentDocument(tools)
 
 	parsed, err := mockllm.ParseScript([]byte(script))
 	require.NoError(t, err)
@@ -101,10 +129,14 @@ func startCluster(t *testing.T) *cluster {
 
 	common := []string{"REPRISE_NATS_URL=" + c.nats.URL, "REPRISE_LOG_LEVEL=info", "REPRISE_DRAIN_TIMEOUT=10s"}
 	for i := range 2 {
-		c.coordinators = append(c.coordinators, newProcess(t, fmt.Sprintf("coordinator%d", i), filepath.Join(dir, "coordinator"),
-			append(common, "REPRISE_REDIS_URL="+c.redis.URL(), "REPRISE_SWEEP_AFTER="+sweepAfter.String())))
+		http := freeAddr(t)
+		p := newProcess(t, fmt.Sprintf("coordinator%d", i), filepath.Join(dir, "coordinator"),
+			append(common, "REPRISE_REDIS_URL="+c.redis.URL(), "REPRISE_SWEEP_AFTER="+sweepAfter.String(),
+				"REPRISE_HTTP_ADDR="+http, "REPRISE_PUBLIC_URL="+publicURL))
+		p.http = http
+		c.coordinators = append(c.coordinators, p)
 	}
-	for i := range 3 {
+	for i := range workers {
 		c.workers = append(c.workers, newProcess(t, fmt.Sprintf("worker%d", i), filepath.Join(dir, "worker"),
 			append(common, "REPRISE_CREDENTIALS_FILE="+credentials, "REPRISE_JOB_LEASE="+lease.String(), "REPRISE_WORKER_CONCURRENCY=8")))
 	}
@@ -114,15 +146,35 @@ func startCluster(t *testing.T) *cluster {
 // startAll starts all processes and connects a client.
 func (c *cluster) startAll() {
 	c.t.Helper()
-	for _, p := range append(append([]*process{}, c.coordinators...), c.workers...) {
+	c.startProcesses()
+	c.connectOnly()
+}
+
+// startProcesses starts all processes and waits until they work.
+func (c *cluster) startProcesses() {
+	c.t.Helper()
+	for _, p := range c.processes() {
 		p.start("")
 	}
-	c.connect()
+	for _, p := range c.processes() {
+		p.awaitReady()
+	}
+}
+
+// killProcesses kills all coordinators and workers.
+func (c *cluster) killProcesses() {
+	for _, p := range c.processes() {
+		p.kill()
+	}
+}
+
+func (c *cluster) processes() []*process {
+	return append(append([]*process{}, c.coordinators...), c.workers...)
 }
 
 func (c *cluster) connect() {
 	c.t.Helper()
-	for _, p := range append(append([]*process{}, c.coordinators...), c.workers...) {
+	for _, p := range c.processes() {
 		p.awaitReady()
 	}
 	c.connectOnly()
@@ -140,37 +192,41 @@ func (c *cluster) connectOnly() {
 // awaitToolDone waits until a tool's answer is stored.
 func (c *cluster) awaitToolDone(id, tool string) {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool {
-		x, err := c.conn.Get(c.t.Context(), engine.ExecutionID(id), true)
-		if err != nil {
-			return false
-		}
-		var data struct {
-			ResultData struct {
-				RunData map[string][]engine.Record `json:"runData"`
-			} `json:"resultData"`
-		}
-		require.NoError(c.t, json.Unmarshal(x.Data, &data))
-		records := data.ResultData.RunData[tool]
+	c.becomes(id, "done with "+tool, func(x *run) bool {
+		records := x.records[tool]
 		return len(records) == 1 && records[0].Status == engine.StatusSuccess
-	}, within, 20*time.Millisecond, "%s of %s has no answer", tool, id)
+	})
 }
 
-// submit starts executions and returns their ids. It repeats a submission that
-// got no answer, as a client does.
+// submit starts executions and returns their ids.
 func (c *cluster) submit(n int) []string {
 	c.t.Helper()
+	ids := newIDs(n)
+	c.begin(ids, queue.Submission{Workflow: c.workflow})
+	return ids
+}
+
+// newIDs are ids of executions that no other test has.
+func newIDs(n int) []string {
 	ids := make([]string, n)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("crash-%d-%d", time.Now().UnixNano(), i)
 	}
+	return ids
+}
+
+// begin starts executions. It repeats a submission that got no answer, as a
+// client does.
+func (c *cluster) begin(ids []string, sub queue.Submission) {
+	c.t.Helper()
 	var wg sync.WaitGroup
 	for _, id := range ids {
 		wg.Go(func() {
-			sub := &queue.Submission{Version: queue.Version, ID: engine.ExecutionID(id), Workflow: c.workflow}
+			sub := sub
+			sub.ID = engine.ExecutionID(id)
 			for deadline := time.Now().Add(within); ; {
 				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-				_, err := c.conn.Submit(ctx, sub)
+				_, err := c.conn.Submit(ctx, &sub)
 				cancel()
 				if err == nil {
 					return
@@ -183,56 +239,91 @@ func (c *cluster) submit(n int) []string {
 		})
 	}
 	wg.Wait()
-	return ids
+}
+
+// run is an execution with its records.
+type run struct {
+	*queue.Execution
+	records map[string][]engine.Record
+}
+
+// output is the JSON of the first item that a node gave out, in its only run.
+func (r *run) output(t *testing.T, name string) string {
+	t.Helper()
+	require.Len(t, r.records[name], 1, "%s: runs of %s", r.ID, name)
+	main := r.records[name][0].Data["main"]
+	require.NotEmpty(t, main, "%s: %s", r.ID, name)
+	require.NotEmpty(t, main[0], "%s: %s", r.ID, name)
+	return string(main[0][0].JSON)
+}
+
+// becomes waits until an execution is as a condition says, and returns it with its
+// records. Coordinators may be away meanwhile.
+func (c *cluster) becomes(id, what string, is func(*run) bool) *run {
+	c.t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		x, err := c.conn.Get(ctx, engine.ExecutionID(id), true)
+		cancel()
+		if err == nil {
+			var data struct {
+				ResultData struct {
+					RunData map[string][]engine.Record `json:"runData"`
+				} `json:"resultData"`
+			}
+			require.NoError(c.t, json.Unmarshal(x.Data, &data))
+			if r := (&run{x, data.ResultData.RunData}); is(r) {
+				return r
+			}
+		}
+		if time.Now().After(deadline) {
+			c.dump()
+			c.t.Fatalf("execution %s is not %s after %s: %v %+v", id, what, within, err, x)
+		}
+		time.Sleep(20 * time.Millisecond) // between two looks at the condition
+	}
+}
+
+// finished waits for the end of an execution.
+func (c *cluster) finished(id string) *run {
+	c.t.Helper()
+	return c.becomes(id, "over", func(x *run) bool { return x.Status.Finished() })
+}
+
+// waits waits until an execution waits for one thing and for nothing else.
+func (c *cluster) waits(id string) queue.Waiting {
+	c.t.Helper()
+	x := c.becomes(id, "waiting", func(x *run) bool { return x.Status == engine.StatusWaiting })
+	require.Len(c.t, x.Waiting, 1, "%s waits for one thing", id)
+	return x.Waiting[0]
 }
 
 // await waits until executions are over and checks what must hold for each of
 // them: the answer, one record of the Agent, one run of each tool.
 func (c *cluster) await(ids []string) {
 	c.t.Helper()
-	deadline := time.Now().Add(within)
 	for _, id := range ids {
-		var x *queue.Execution
-		for {
-			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-			got, err := c.conn.Get(ctx, engine.ExecutionID(id), true)
-			cancel()
-			if err == nil && got.Status.Finished() {
-				x = got
-				break
-			}
-			if time.Now().After(deadline) {
-				c.dump()
-				c.t.Fatalf("execution %s is not over after %s: %v %+v", id, within, err, got)
-			}
-			time.Sleep(20 * time.Millisecond) // between two looks at the condition
-		}
-		c.check(x)
+		c.check(c.finished(id))
 	}
 }
 
-func (c *cluster) check(x *queue.Execution) {
+func (c *cluster) check(x *run) {
 	c.t.Helper()
-	var data struct {
-		ResultData struct {
-			RunData map[string][]engine.Record `json:"runData"`
-		} `json:"resultData"`
-	}
-	require.NoError(c.t, json.Unmarshal(x.Data, &data))
 	require.Equal(c.t, engine.StatusSuccess, x.Status, "%s: %s", x.ID, x.Data)
-	run := data.ResultData.RunData
 	for _, name := range append([]string{"Start", "AI Agent"}, tools...) {
-		require.Len(c.t, run[name], 1, "%s: runs of %s", x.ID, name)
-		require.Equal(c.t, engine.StatusSuccess, run[name][0].Status, "%s: %s", x.ID, name)
+		require.Len(c.t, x.records[name], 1, "%s: runs of %s", x.ID, name)
+		require.Equal(c.t, engine.StatusSuccess, x.records[name][0].Status, "%s: %s", x.ID, name)
 	}
-	require.Len(c.t, run["Model"], 2, "%s: runs of the model", x.ID)
+	require.Len(c.t, x.records["Model"], 2, "%s: runs of the model", x.ID)
 	var out struct{ Output string }
-	require.NoError(c.t, json.Unmarshal(run["AI Agent"][0].Data["main"][0][0].JSON, &out))
+	require.NoError(c.t, json.Unmarshal([]byte(x.output(c.t, "AI Agent")), &out))
 	require.Equal(c.t, answer, out.Output, "%s", x.ID)
 }
 
-// nothingLeft waits until no job is on the stream, and checks that no finished
-// execution has anything open and that all their keys expire.
+// nothingLeft waits until no job is on the stream, no timer is set and nobody
+// owes others anything, and checks that no finished execution has anything open and that
+// all their keys expire.
 func (c *cluster) nothingLeft() {
 	c.t.Helper()
 	nc, err := nats.Connect(c.nats.URL)
@@ -244,6 +335,13 @@ func (c *cluster) nothingLeft() {
 		stream, err := js.Stream(c.t.Context(), queue.StreamJobs)
 		return err == nil && stream.CachedInfo().State.Msgs == 0
 	}, within, 50*time.Millisecond, "jobs are left on the stream")
+	store, err := state.Open(c.t.Context(), state.Config{URL: c.redis.URL(), Log: zap.NewNop()})
+	require.NoError(c.t, err)
+	defer func() { _ = store.Close() }()
+	require.Eventually(c.t, func() bool {
+		timer, sweep, err := store.NextDue(c.t.Context())
+		return err == nil && timer == 0 && sweep == 0
+	}, within, 50*time.Millisecond, "timers or sweeps are left")
 	options, err := redis.ParseURL(c.redis.URL())
 	require.NoError(c.t, err)
 	rdb := redis.NewClient(options)
@@ -264,82 +362,7 @@ func (c *cluster) nothingLeft() {
 }
 
 func (c *cluster) dump() {
-	for _, p := range append(append([]*process{}, c.coordinators...), c.workers...) {
+	for _, p := range c.processes() {
 		c.t.Logf("--- %s\n%s", p.name, p.tail())
 	}
-}
-
-// process is a coordinator or worker that can be killed and started again.
-type process struct {
-	t       *testing.T
-	name    string
-	program string
-	env     []string
-	addr    string // of its health checks
-	logFile string
-	cmd     *exec.Cmd
-	exited  chan struct{}
-}
-
-func newProcess(t *testing.T, name, program string, env []string) *process {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := listener.Addr().String()
-	require.NoError(t, listener.Close())
-	return &process{
-		t: t, name: name, program: program, addr: addr, logFile: filepath.Join(t.TempDir(), name+".log"),
-		env: append(append([]string{}, env...), "REPRISE_METRICS_ADDR="+addr),
-	}
-}
-
-// start runs the process, with failpoints ("name=nth", may be empty).
-func (p *process) start(failpoints string) {
-	p.t.Helper()
-	log, err := os.OpenFile(p.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	require.NoError(p.t, err)
-	p.cmd = exec.Command(p.program)
-	p.cmd.Env = append(append(os.Environ(), p.env...), "REPRISE_FAILPOINTS="+failpoints)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(p.t, p.cmd.Start())
-	p.exited = make(chan struct{})
-	go func(cmd *exec.Cmd, exited chan struct{}) {
-		_ = cmd.Wait()
-		_ = log.Close()
-		close(exited)
-	}(p.cmd, p.exited)
-	p.t.Cleanup(p.kill)
-}
-
-func (p *process) kill() {
-	_ = p.cmd.Process.Signal(syscall.SIGKILL)
-	<-p.exited
-}
-
-// awaitExit waits until the process has ended by itself.
-func (p *process) awaitExit() {
-	p.t.Helper()
-	select {
-	case <-p.exited:
-	case <-time.After(within):
-		p.t.Fatalf("%s did not end:\n%s", p.name, p.tail())
-	}
-}
-
-func (p *process) awaitReady() {
-	p.t.Helper()
-	require.Eventually(p.t, func() bool {
-		conn, err := net.DialTimeout("tcp", p.addr, time.Second)
-		if err != nil {
-			return false
-		}
-		_ = conn.Close()
-		return true
-	}, within, 20*time.Millisecond, "%s did not start:\n%s", p.name, p.tail())
-}
-
-func (p *process) tail() []byte {
-	data, _ := os.ReadFile(p.logFile)
-	lines := bytes.Split(data, []byte("\n"))
-	return bytes.Join(lines[max(0, len(lines)-40):], []byte("\n"))
 }

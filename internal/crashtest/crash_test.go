@@ -1,7 +1,6 @@
 package crashtest
 
 import (
-	"encoding/json"
 	"fmt"
 	"syscall"
 	"testing"
@@ -225,17 +224,10 @@ func TestToolThatKillsItsWorkers(t *testing.T) {
 		}
 	}
 	c.workers[0].start("")
-	x, err := c.conn.WaitFinished(t.Context(), engine.ExecutionID(ids[0]), true, false)
-	require.NoError(t, err)
+	x := c.finished(ids[0])
 	require.Equal(t, engine.StatusSuccess, x.Status)
-	var data struct {
-		ResultData struct {
-			RunData map[string][]engine.Record `json:"runData"`
-		} `json:"resultData"`
-	}
-	require.NoError(t, json.Unmarshal(x.Data, &data))
-	require.Len(t, data.ResultData.RunData["Beta"], 1)
-	require.Equal(t, engine.ReasonWorkerLost, data.ResultData.RunData["Beta"][0].Error.Reason)
+	require.Len(t, x.records["Beta"], 1)
+	require.Equal(t, engine.ReasonWorkerLost, x.records["Beta"][0].Error.Reason)
 	letters, err := c.conn.DeadLetters(t.Context(), engine.ExecutionID(ids[0]), 0)
 	require.NoError(t, err)
 	require.Len(t, letters, 1)

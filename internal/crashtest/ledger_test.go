@@ -2,9 +2,9 @@ package crashtest
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -20,10 +20,11 @@ type ledger struct {
 	keys    map[effect][]string // idempotency key of every request that had its effect
 	arrived map[string]chan string
 	gates   map[string]chan struct{}
+	broken  map[string]bool
 }
 
 func startLedger(t *testing.T) *ledger {
-	l := &ledger{keys: map[effect][]string{}, arrived: map[string]chan string{}, gates: map[string]chan struct{}{}}
+	l := &ledger{keys: map[effect][]string{}, arrived: map[string]chan string{}, gates: map[string]chan struct{}{}, broken: map[string]bool{}}
 	l.Server = httptest.NewServer(http.HandlerFunc(l.serve))
 	t.Cleanup(func() {
 		l.openAll()
@@ -37,7 +38,7 @@ func (l *ledger) serve(w http.ResponseWriter, r *http.Request) {
 	key := r.Header.Get("Idempotency-Key")
 	l.mu.Lock()
 	l.keys[e] = append(l.keys[e], key)
-	arrived, gate := l.arrived[e.tool], l.gates[e.tool]
+	arrived, gate, broken := l.arrived[e.tool], l.gates[e.tool], l.broken[e.tool]
 	l.mu.Unlock()
 	if arrived != nil {
 		select {
@@ -51,6 +52,10 @@ func (l *ledger) serve(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
+	}
+	if broken {
+		http.Error(w, `{"message":"out of order"}`, http.StatusBadRequest)
+		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]string{"done": e.tool})
@@ -71,6 +76,33 @@ func (l *ledger) hold(tool string) (arrived <-chan string, open func()) {
 			delete(l.gates, tool)
 		}
 	}
+}
+
+// breaks makes a tool fail from now on.
+func (l *ledger) breaks(tool string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken[tool] = true
+}
+
+// keysOf are the idempotency keys of the requests of a tool in an execution.
+func (l *ledger) keysOf(execution, tool string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.keys[effect{execution, tool}])
+}
+
+// executionsOf are the executions in which a tool had its effect, with how often.
+func (l *ledger) executionsOf(tool string) map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := map[string]int{}
+	for e, keys := range l.keys {
+		if e.tool == tool {
+			found[e.execution] = len(keys)
+		}
+	}
+	return found
 }
 
 func (l *ledger) openAll() {
@@ -112,40 +144,4 @@ func (l *ledger) check(t *testing.T, executions []string, tools []string, repeat
 		}
 		seen[keys[0]] = e
 	}
-}
-
-// workflowFile is an Agent with three tools that call the ledger.
-func workflowFile(ledgerURL string, tools []string) []byte {
-	type object = map[string]any
-	node := func(name, kind string, version float64, x, y int, parameters object) object {
-		return object{"id": name, "name": name, "type": kind, "typeVersion": version, "position": []int{x, y}, "parameters": parameters}
-	}
-	nodes := []object{
-		node("Start", "n8n-nodes-base.manualTrigger", 1, 0, 0, object{}),
-		node("AI Agent", "@n8n/n8n-nodes-langchain.agent", 3.1, 200, 0, object{"promptType": "define", "text": "use your tools", "options": object{}}),
-		node("Model", "@n8n/n8n-nodes-langchain.lmChatOpenAi", 1.3, 100, 200, object{
-			"model": object{"__rl": true, "mode": "id", "value": "crash"}, "responsesApiEnabled": false, "options": object{},
-		}),
-	}
-	nodes[2]["credentials"] = object{"openAiApi": object{"id": "mock-llm", "name": "Mock LLM"}}
-	link := func(to, kind string) object {
-		return object{kind: [][]object{{{"node": to, "type": kind, "index": 0}}}}
-	}
-	connections := object{"Start": link("AI Agent", "main"), "Model": link("AI Agent", "ai_languageModel")}
-	for i, tool := range tools {
-		nodes = append(nodes, node(tool, "n8n-nodes-base.httpRequestTool", 4.2, 300+100*i, 200, object{
-			"toolDescription": "Does " + tool, "method": "POST", "url": fmt.Sprintf("%s/?tool=%s", ledgerURL, tool),
-			"sendHeaders": true, "headerParameters": object{"parameters": []object{{"name": "X-Execution", "value": "={{ $execution.id }}"}}},
-			"sendBody": true, "bodyParameters": object{"parameters": []object{{"name": "text", "value": "={{ $fromAI('text', 'what to do', 'string') }}"}}},
-			"options": object{},
-		}))
-		connections[tool] = link("AI Agent", "ai_tool")
-	}
-	data, err := json.Marshal(object{
-		"name": "crash test", "nodes": nodes, "connections": connections, "settings": object{"executionOrder": "v1"},
-	})
-	if err != nil {
-		panic(err) // maps and slices of plain values
-	}
-	return data
 }
