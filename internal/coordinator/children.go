@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-engine/reprise/internal/failpoint"
 	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/nodes/flow"
 	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/state"
 	"github.com/reprise-engine/reprise/pkg/workflow"
@@ -42,9 +43,7 @@ func (c *Coordinator) startChild(x *execution, child engine.ChildStart, since in
 	failed := func(r *errandRun, last bool, why *engine.NodeError, done func(error)) {
 		c.log.Info("child execution cannot be started", zap.String("execution_id", string(x.id)), zap.String("workflow_id", child.WorkflowID),
 			zap.String("reason", why.Message))
-		c.tellParent(parent, engine.ChildResult{
-			Execution: child.Execution, WorkflowID: child.WorkflowID, Status: engine.StatusError, Error: why,
-		})(r, last, done)
+		c.tellParent(parent, engine.ChildResult{WorkflowID: child.WorkflowID, Status: engine.StatusError, Error: why})(r, last, done)
 	}
 	return func(r *errandRun, last bool, done func(error)) {
 		failpoint.Hit("before-start-child")
@@ -58,8 +57,13 @@ func (c *Coordinator) startChild(x *execution, child engine.ChildStart, since in
 			failed(r, last, childError(child, problem), done)
 			return
 		}
-		start := ""
+		start, input := "", child.Input
 		if n := enabled(p.workflow, childTrigger); n != nil {
+			var err error
+			if input, err = flow.Received(n, input); err != nil {
+				failed(r, last, &engine.NodeError{Message: err.Error(), NotRetryable: true}, done)
+				return
+			}
 			start = n.Name
 		}
 		meta := engine.Meta{
@@ -67,7 +71,7 @@ func (c *Coordinator) startChild(x *execution, child engine.ChildStart, since in
 			Parent: parent, Root: child.Root, Depth: child.Depth,
 		}
 		// Called by the lane, which must not wait for a lane, its own included.
-		c.create(p, meta, engine.Started{Start: start, Input: child.Input}, func(err error) {
+		c.create(p, meta, engine.Started{Start: start, Input: input}, func(err error) {
 			failpoint.Hit("after-start-child")
 			refused := (*refusedError)(nil)
 			switch {
