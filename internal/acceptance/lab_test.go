@@ -96,8 +96,11 @@ func (l *lab) await(t *testing.T, id engine.ExecutionID) gjson.Result {
 	t.Helper()
 	over := make(chan struct{}, 1)
 	stop, err := l.Conn.WatchLive(id, func(notice queue.Live) {
-		if notice.Kind == engine.LiveExecutionFinished {
-			over <- struct{}{}
+		if notice.Kind == engine.LiveExecutionFinished && notice.Status.Finished() {
+			select {
+			case over <- struct{}{}:
+			default:
+			}
 		}
 	})
 	require.NoError(t, err)

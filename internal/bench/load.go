@@ -39,7 +39,7 @@ type client struct {
 func newClient(conn *queue.Conn, document []byte, think time.Duration) (c *client, stop func(), err error) {
 	c = &client{conn: conn, document: document, think: think, run: "bench-" + uuid.NewString()[:8] + "-", waiting: map[engine.ExecutionID]chan engine.Live{}}
 	stop, err = conn.WatchLive("", func(n queue.Live) {
-		if n.Kind != engine.LiveExecutionFinished {
+		if n.Kind != engine.LiveExecutionFinished || !n.Status.Finished() {
 			return
 		}
 		c.mu.Lock()
