@@ -292,12 +292,11 @@ func TestCancelOvertakesTheChild(t *testing.T) {
 	f.waiting("par", 1)
 	require.NoError(t, f.conn.Cancel(t.Context(), "par", "enough"))
 	away.Store(false)
+	require.Eventually(t, func() bool { // it is created, as its parent asked for, and then stopped
+		page, err := f.conn.List(t.Context(), queue.ListRequest{WorkflowID: "child"})
+		return err == nil && len(page.Executions) == 1 && page.Executions[0].Status == engine.StatusCanceled
+	}, within, 10*time.Millisecond)
 	f.settled()
-	page, err := f.conn.List(t.Context(), queue.ListRequest{WorkflowID: "child"})
-	require.NoError(t, err)
-	for _, x := range page.Executions {
-		require.Equal(t, engine.StatusCanceled, x.Status)
-	}
 	require.Empty(t, ran.of("", "Step 2"))
 }
 
