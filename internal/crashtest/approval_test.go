@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
@@ -53,10 +54,10 @@ func call(p *process, link, decision string) int {
 	return answer.StatusCode
 }
 
-// Report 45: while a question is open everything is killed, servers included. Its link
-// works at another coordinator, started later, and what it was told counts even when
-// that is killed at once. The approved tool is run once, and nothing that was done
-// before is repeated.
+// Report 45: while a question is open, or a webhook awaited, everything is killed, servers
+// included. The links work at another coordinator, started later, and what it was told
+// counts even when that is killed at once. The approved tool is run once, and nothing
+// that was done before is repeated.
 func TestApprovalOutlivesEverything(t *testing.T) {
 	t.Parallel()
 	c := startClusterOf(t, 2, appendOnly...)
@@ -67,10 +68,18 @@ func TestApprovalOutlivesEverything(t *testing.T) {
 	c.connectOnly()
 	ids := newIDs(3)
 	c.begin(ids, queue.Submission{Workflow: c.ledger.gatedDocument()})
+	hooks := newIDs(2)
+	c.begin(hooks, queue.Submission{Workflow: document("hook", nil, []object{
+		trigger(), c.ledger.step("Before"), c.ledger.step("After"),
+		node("Hook", "n8n-nodes-base.wait", 1.1, object{"resume": "webhook", "httpMethod": "POST", "options": object{}}),
+	}, "Start -> Before", "Before -> Hook", "Hook -> After")})
 	links := map[string]string{}
 	for _, id := range ids {
 		links[id] = c.link(id)
 		c.awaitToolDone(id, "Alpha")
+	}
+	for _, id := range hooks {
+		links[id] = c.waits(id).URL
 	}
 	c.coordinators[0].kill()
 	c.workers[0].kill()
@@ -88,7 +97,11 @@ func TestApprovalOutlivesEverything(t *testing.T) {
 		require.Empty(t, c.ledger.keysOf(id, "Beta"), "not before it is approved")
 		require.Equal(t, http.StatusOK, call(other, links[id], "approve"))
 	}
-	other.kill() // no worker has seen the tool's job yet
+	for _, id := range hooks {
+		require.Equal(t, http.StatusForbidden, call(other, links[id]+"0", "resume"), "an altered link")
+		require.Equal(t, http.StatusOK, call(other, links[id], "resume"))
+	}
+	other.kill() // no worker has seen the jobs that follow
 	c.startProcesses()
 	for _, id := range ids {
 		x := c.finished(id)
@@ -103,7 +116,16 @@ func TestApprovalOutlivesEverything(t *testing.T) {
 			require.Equal(t, http.StatusConflict, call(p, links[id], "deny"))
 		}
 	}
+	for _, id := range hooks {
+		x := c.finished(id)
+		require.Equal(t, engine.StatusSuccess, x.Status, "%s", x.Data)
+		require.Equal(t, "resume", gjson.Get(x.output(t, "Hook"), "body.decision").Str)
+		for _, p := range c.coordinators {
+			require.Equal(t, http.StatusConflict, call(p, links[id], "resume"))
+		}
+	}
 	c.ledger.check(t, ids, []string{"Alpha", "Beta"}, never)
+	c.ledger.check(t, hooks, []string{"Before", "After"}, never)
 	c.nothingLeft()
 }
 

@@ -66,19 +66,22 @@ func (c *cluster) startDoomed(point string) {
 	c.connectOnly()
 }
 
-// succeed waits for the death of the doomed coordinator, starts another, and returns
-// when that works.
-func (c *cluster) succeed() time.Time {
+// succeed waits for the death of the doomed coordinator, starts another that dies
+// at the failpoint too, then one that lives, and returns when that works.
+func (c *cluster) succeed(point string) time.Time {
 	c.t.Helper()
 	c.coordinators[0].awaitExit()
-	c.coordinators[1].start("")
-	c.coordinators[1].awaitReady()
+	c.coordinators[1].start(point)
+	c.coordinators[1].awaitExit()
+	c.coordinators[0].start("")
+	c.coordinators[0].awaitReady()
 	return time.Now()
 }
 
 // Report 54: the only coordinator is killed before or after it has started a child, or
-// before or after it has told the parent how the child ended. Another one, which knows
-// nothing, wakes the parent, once, within the time of the sweep.
+// before or after it has told the parent how the child ended, and so is the one that
+// tries it next. A third, which knows nothing, wakes the parent, once, within the time of
+// the sweep.
 func TestCoordinatorKilledBetweenParentAndChild(t *testing.T) {
 	for _, point := range []string{"before-start-child", "after-start-child", "before-tell-parent", "after-tell-parent"} {
 		t.Run(point, func(t *testing.T) {
@@ -94,7 +97,7 @@ func TestCoordinatorKilledBetweenParentAndChild(t *testing.T) {
 					c.begin([]string{id}, queue.Submission{Workflow: parent, Input: workflow.Items{{JSON: fmt.Appendf(nil, `{"order":%d}`, i)}}})
 				}
 			}()
-			back := c.succeed()
+			back := c.succeed(point)
 			<-submitted
 			children := map[engine.ExecutionID]bool{}
 			for i, id := range ids {
@@ -127,6 +130,36 @@ func TestCoordinatorKilledBetweenParentAndChild(t *testing.T) {
 	}
 }
 
+// One of two coordinators dies while families are under way: all of them end well.
+func TestCoordinatorKilledAmongFamilies(t *testing.T) {
+	for _, point := range []string{"before-commit=8", "after-commit=8", "before-settle=2"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			c := startClusterOf(t, 1)
+			c.coordinators[1].start("")
+			c.coordinators[1].awaitReady()
+			c.startDoomed(point)
+			parent := c.family()
+			ids := newIDs(12)
+			c.begin(ids, queue.Submission{Workflow: parent, Input: workflow.Items{{JSON: []byte(`{"order":1}`)}}})
+			c.coordinators[0].awaitExit()
+			c.coordinators[0].start("")
+			for _, id := range ids {
+				x := c.finished(id)
+				require.Equal(t, engine.StatusSuccess, x.Status, "%s", x.Data)
+				child := c.childOf(x, "Call")
+				require.JSONEq(t, fmt.Sprintf(`{"order":1,"by":%q}`, child), x.output(t, "Call"))
+				require.Len(t, x.records["After"], 1)
+				require.Equal(t, 1, c.ledger.executionsOf("Work")[string(child)])
+			}
+			c.nothingLeft()
+			require.Len(t, c.ledger.executionsOf("Work"), len(ids))
+			require.Len(t, c.list("child"), len(ids))
+			c.ledger.check(t, ids, []string{"After"}, never)
+		})
+	}
+}
+
 // childOf is the execution that a node of another one has run.
 func (c *cluster) childOf(x *run, name string) engine.ExecutionID {
 	c.t.Helper()
@@ -138,7 +171,7 @@ func (c *cluster) childOf(x *run, name string) engine.ExecutionID {
 }
 
 // The coordinator that has cancelled an execution is killed before it has told the
-// child: another one cancels that, and what it has started itself.
+// child, and so is the next: a third cancels that, and what it has started itself.
 func TestCoordinatorKilledBeforeItCancelsTheChild(t *testing.T) {
 	t.Parallel()
 	c := startClusterOf(t, 1)
@@ -158,7 +191,7 @@ func TestCoordinatorKilledBeforeItCancelsTheChild(t *testing.T) {
 	}
 	middle := string(c.becomes(leaf, "running", func(x *run) bool { return x.Parent != "" }).Parent)
 	_ = c.conn.Cancel(t.Context(), engine.ExecutionID(ids[0]), "enough") // the answer may die with the coordinator
-	back := c.succeed()
+	back := c.succeed("before-cancel-orphan")
 	for _, id := range []string{ids[0], middle, leaf} {
 		x := c.finished(id)
 		require.Equal(t, engine.StatusCanceled, x.Status, "%s", id)

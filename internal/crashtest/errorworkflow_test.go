@@ -12,7 +12,8 @@ import (
 )
 
 // A coordinator is killed when it has stored that an execution failed and has not
-// started its error workflow yet, or has but has not noted that: it is started once.
+// started its error workflow yet, or has but has not noted that, and so is the one that
+// tries it next: it is started once.
 func TestCoordinatorKilledAroundAnErrorWorkflow(t *testing.T) {
 	for _, point := range []string{"before-start-error-workflow", "after-start-error-workflow"} {
 		t.Run(point, func(t *testing.T) {
@@ -24,7 +25,7 @@ func TestCoordinatorKilledAroundAnErrorWorkflow(t *testing.T) {
 			ids := newIDs(1)
 			c.begin(ids, queue.Submission{Workflow: document("failing", object{"errorWorkflow": "alarm"},
 				[]object{trigger(), c.ledger.step("Fails")}, "Start -> Fails")})
-			back := c.succeed()
+			back := c.succeed(point)
 			require.Equal(t, engine.StatusError, c.finished(ids[0]).Status)
 			alarm := ids[0] + "-error"
 			x := c.finished(alarm)
