@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 )
 
@@ -41,12 +42,29 @@ var better = map[string]func(t *testing.T, run gjson.Result, requests int64){
 			assert.Equal(t, [][2]int64{{int64(i), 0}}, it.Paired)
 		}
 	},
-	"e3_unknown_tool": unknownTool,
+	"e3_unknown_tool":  unknownTool,
+	"j2_hitl_and_free": freeAndGated,
 	"e4_unknown_and_known": func(t *testing.T, run gjson.Result, requests int64) {
 		unknownTool(t, run, requests)
 		assert.Len(t, runDataOf(run)["Calculator"], 1, "the known tool must run once")
 		assert.Contains(t, answersOf(run)[0], "42")
 	},
+}
+
+// freeAndGated: the free tool ran once, one question was asked, and both results
+// reached the model.
+func freeAndGated(t *testing.T, run gjson.Result, requests int64) {
+	runData := runDataOf(run)
+	require.Len(t, runData["Shout"], 1)
+	require.Len(t, runData["Approve"], 1)
+	require.Len(t, runData["Calculator"], 1)
+	require.Len(t, runData["AI Agent"], 1)
+	for _, name := range []string{"Shout", "Approve", "Calculator", "AI Agent"} {
+		assert.Equal(t, "success", runData[name][0].Get("executionStatus").Str, name)
+	}
+	assert.True(t, runData["Approve"][0].Get("data.ai_tool.0.0.json.data.approved").Bool())
+	assert.Equal(t, `After the approval: Shout returned [{"response":"SHOUT HI"}]; Calculator returned [{"response":"42"}].`, answersOf(run)[0])
+	assert.EqualValues(t, 2, requests, "model requests")
 }
 
 func unknownTool(t *testing.T, run gjson.Result, requests int64) {

@@ -22,6 +22,9 @@ import (
 // within is how long a workflow of these tests may take; machines are busy.
 const within = 60 * time.Second
 
+// anyPort is where links lead.
+const anyPort = "127.0.0.1:0"
+
 // lab is a stack on embedded servers and what its workflows call.
 type lab struct {
 	*stack.Stack
@@ -32,7 +35,7 @@ type lab struct {
 func startLab(t *testing.T, change ...func(*stack.Config)) *lab {
 	t.Helper()
 	l := &lab{Lab: labtest.Start(t)}
-	config := stack.Config{CredentialsFile: l.Credentials}
+	config := stack.Config{CredentialsFile: l.Credentials, HTTPAddr: anyPort}
 	for _, f := range change {
 		f(&config)
 	}
@@ -63,7 +66,7 @@ var (
 			return nil, err
 		}
 		stops = append(stops, l.Lab.Close)
-		l.Stack, err = stack.Start(context.Background(), stack.Config{CredentialsFile: l.Credentials, Workers: 2, Coordinators: 2})
+		l.Stack, err = stack.Start(context.Background(), stack.Config{CredentialsFile: l.Credentials, Workers: 2, Coordinators: 2, HTTPAddr: anyPort})
 		if err != nil {
 			return nil, err
 		}
@@ -85,9 +88,20 @@ func TestMain(m *testing.M) {
 // run submits a workflow, waits for its end and returns the run in n8n's shape.
 func (l *lab) run(t *testing.T, document []byte, input workflow.Items) gjson.Result {
 	t.Helper()
-	id, err := l.Conn.Submit(t.Context(), &queue.Submission{Workflow: document, Input: input})
+	return l.runOf(t, &queue.Submission{Workflow: document, Input: input})
+}
+
+// runOf is run for any submission.
+func (l *lab) runOf(t *testing.T, submission *queue.Submission) gjson.Result {
+	t.Helper()
+	return l.await(t, l.submit(t, submission))
+}
+
+func (l *lab) submit(t *testing.T, submission *queue.Submission) engine.ExecutionID {
+	t.Helper()
+	id, err := l.Conn.Submit(t.Context(), submission)
 	require.NoError(t, err)
-	return l.await(t, id)
+	return id
 }
 
 // await waits for the end of an execution and returns its run. It does not ask

@@ -1,6 +1,6 @@
 // Package labtest is what workflows of tests call: a web server with models and
-// pages, the credentials that lead to it, and documents of small workflows with an
-// Agent.
+// pages, a mail server, the credentials that lead to them, and documents of small
+// workflows.
 //
 //	lab := labtest.Start(t)
 //	site := lab.Site()                          // every test has its own
@@ -28,17 +28,18 @@ import (
 )
 
 // maxSites is how many sites a lab has credentials for.
-const maxSites = 150
+const maxSites = 250
 
 // Lab is a web server. Every site of it is below /<number>, so that requests can
 // be told apart.
 type Lab struct {
 	URL string
 	// Credentials is a file in the format of n8n's decrypted export, with one entry
-	// for each site that there may be.
+	// for each site that there may be, and SMTPCredential.
 	Credentials string
 
 	web   *httptest.Server
+	mail  *mailServer
 	mu    sync.Mutex
 	sites []*Site
 }
@@ -57,6 +58,11 @@ func Open(dir string) (*Lab, error) {
 	l := &Lab{Credentials: filepath.Join(dir, "credentials.json")}
 	l.web = httptest.NewServer(l)
 	l.URL = l.web.URL
+	var err error
+	if l.mail, err = startMailServer(); err != nil {
+		l.web.Close()
+		return nil, err
+	}
 	credentials := make([]map[string]any, maxSites)
 	for n := range credentials {
 		credentials[n] = map[string]any{
@@ -64,6 +70,9 @@ func Open(dir string) (*Lab, error) {
 			"data": map[string]any{"apiKey": "sk-secret-of-the-lab", "url": fmt.Sprintf("%s/%d/v1", l.URL, n)},
 		}
 	}
+	credentials = append(credentials, map[string]any{
+		"id": SMTPCredential, "name": "Mail of the lab", "type": "smtp", "data": l.mail.credential(),
+	})
 	data, err := json.Marshal(credentials)
 	if err == nil {
 		err = os.WriteFile(l.Credentials, data, 0o600)
@@ -75,8 +84,9 @@ func Open(dir string) (*Lab, error) {
 	return l, nil
 }
 
-// Close stops the web server; answers under way are cut off.
+// Close stops the servers; answers under way are cut off.
 func (l *Lab) Close() {
+	l.mail.close()
 	l.web.CloseClientConnections()
 	l.web.Close()
 }
@@ -107,7 +117,10 @@ type Site struct {
 	// Credential is the id of the openAiApi credential that leads to the site's
 	// model.
 	Credential string
+	// Address is where the site's mail goes.
+	Address string
 
+	lab    *Lab
 	pages  *http.ServeMux
 	model  atomic.Pointer[http.Handler]
 	models atomic.Int64
@@ -123,7 +136,7 @@ func (l *Lab) Site() *Site {
 	if n == maxSites {
 		panic("labtest: more sites than credentials; raise maxSites")
 	}
-	s := &Site{URL: fmt.Sprintf("%s/%d", l.URL, n), Credential: credentialID(n), pages: http.NewServeMux()}
+	s := &Site{URL: fmt.Sprintf("%s/%d", l.URL, n), Credential: credentialID(n), Address: fmt.Sprintf("boss-%d@lab.test", n), lab: l, pages: http.NewServeMux()}
 	s.Model(mockllm.New(mockllm.Config{}))
 	s.pages.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		s.models.Add(1)
@@ -150,6 +163,9 @@ func (s *Site) Script(tb testing.TB, script string) {
 
 // Model answers what is sent to the site's model, below /v1.
 func (s *Site) Model(h http.Handler) { s.model.Store(&h) }
+
+// Mails are those that were sent to the site's Address, oldest first.
+func (s *Site) Mails() []Mail { return s.lab.mail.to(s.Address) }
 
 // ModelRequests counts the requests that the site's model got.
 func (s *Site) ModelRequests() int64 { return s.models.Load() }

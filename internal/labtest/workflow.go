@@ -56,10 +56,7 @@ func (s *Site) AgentNodes(model string, tools ...Node) []Node {
 		newNode("AI Agent", "@n8n/n8n-nodes-langchain.agent", 3.1, map[string]any{
 			"promptType": "define", "text": `={{ $json.chatInput || "go" }}`, "options": map[string]any{"maxIterations": 200},
 		}),
-		newNode("Model", "@n8n/n8n-nodes-langchain.lmChatOpenAi", 1.3, map[string]any{
-			"model":   map[string]any{"__rl": true, "mode": "id", "value": model},
-			"options": map[string]any{"maxRetries": 0}, "responsesApiEnabled": false,
-		}).With("credentials", map[string]any{"openAiApi": map[string]any{"id": s.Credential, "name": "Model"}}),
+		s.ModelNode("Model", model),
 	}
 	return append(nodes, tools...)
 }
