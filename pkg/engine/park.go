@@ -370,11 +370,14 @@ func (s *State) Resumption(e *Entry) *Resumption {
 	}
 	full := *e.Resumption
 	results := s.Children[e.Wait]
-	last := -1
-	for i := range results {
-		last = max(last, i)
+	count := 0
+	if r := s.Record(e.RunRef()); r != nil && r.Metadata != nil {
+		count = r.Metadata.SubExecutionsCount // also those that were not started
 	}
-	full.Children = make([]*ChildResult, last+1)
+	for i := range results {
+		count = max(count, i+1)
+	}
+	full.Children = make([]*ChildResult, count)
 	for i, r := range results {
 		full.Children[i] = r
 	}
