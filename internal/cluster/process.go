@@ -1,0 +1,217 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startTimeout bounds how long a process may take to be ready on a busy machine.
+const startTimeout = 60 * time.Second
+
+// Process is a coordinator or worker that can be killed, paused and started again.
+type Process struct {
+	Name string
+	// Env are further variables of the next Start.
+	Env []string
+
+	t       testing.TB
+	program string
+	addr    string // of its health checks
+	logFile string
+	cmd     *exec.Cmd
+	exited  chan struct{}
+	wanted  bool // started, and not ended by the test
+}
+
+func newProcess(t testing.TB, name, program string, env []string) *Process {
+	addr := fmt.Sprintf("127.0.0.1:%d", FreePort(t))
+	return &Process{
+		Name: name, t: t, program: program, addr: addr, logFile: filepath.Join(t.TempDir(), name+".log"),
+		Env: append(append([]string{}, env...), "REPRISE_METRICS_ADDR="+addr),
+	}
+}
+
+// FreePort finds a port that no connection takes while its process is dead: it is
+// below those that the kernel gives out.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	for range 1000 {
+		port := 20000 + rand.IntN(12000)
+		if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			_ = listener.Close()
+			return port
+		}
+	}
+	t.Fatal("cluster: no free port")
+	return 0
+}
+
+// Start runs the process, with failpoints ("name=nth", may be empty), and does
+// not wait until it works.
+func (p *Process) Start(failpoints string) {
+	p.t.Helper()
+	log, err := os.OpenFile(p.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	cmd := exec.Command(p.program)
+	cmd.Env = append(append(os.Environ(), p.Env...), "REPRISE_FAILPOINTS="+failpoints)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd, p.exited = cmd, make(chan struct{})
+	started, exited := make(chan error, 1), p.exited
+	go func() {
+		// The signal at the parent's death follows the thread that started the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+		_ = log.Close()
+		close(exited)
+	}()
+	if err := <-started; err != nil {
+		p.t.Fatalf("start %s: %v", p.Name, err)
+	}
+	p.wanted = true
+	p.t.Cleanup(p.Kill)
+}
+
+// Kill ends the process at once, as kill -9 does, and waits for its end. It does
+// nothing when there is none.
+func (p *Process) Kill() {
+	if p.cmd == nil {
+		return
+	}
+	p.wanted = false
+	_ = p.cmd.Process.Signal(syscall.SIGKILL)
+	<-p.exited
+}
+
+// Terminate asks the process to end in good order and does not wait for it.
+func (p *Process) Terminate() {
+	p.wanted = false
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+}
+
+// Pause stops the process from running until Continue.
+func (p *Process) Pause() { _ = p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Continue ends a Pause.
+func (p *Process) Continue() { _ = p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// PID of the process that was started last.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Running reports whether the process has not ended.
+func (p *Process) Running() bool {
+	if p.cmd == nil {
+		return false
+	}
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// AwaitExit waits until the process has ended by itself.
+func (p *Process) AwaitExit(within time.Duration) {
+	p.t.Helper()
+	p.wanted = false
+	select {
+	case <-p.exited:
+	case <-time.After(within):
+		p.t.Fatalf("%s did not end within %s:\n%s", p.Name, within, p.Tail())
+	}
+}
+
+// AwaitReady waits until the process says that it works.
+func (p *Process) AwaitReady() {
+	p.t.Helper()
+	p.AwaitReadiness(true, startTimeout)
+}
+
+// Ready asks the process whether it can work; the text says why not.
+func (p *Process) Ready() (bool, string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.addr+"/readyz", http.NoBody)
+	if err != nil {
+		return false, err.Error()
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false, err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode == http.StatusOK, string(text)
+}
+
+// AwaitReadiness waits until the process is ready, or says that it is not, and
+// returns how long that took.
+func (p *Process) AwaitReadiness(ready bool, within time.Duration) time.Duration {
+	p.t.Helper()
+	start := time.Now()
+	for {
+		is, text := p.Ready()
+		if is == ready {
+			return time.Since(start)
+		}
+		if time.Since(start) > within || !p.Running() {
+			p.t.Fatalf("%s: ready is %t (%s) after %s, running %t:\n%s", p.Name, is, text, within, p.Running(), p.Tail())
+		}
+		time.Sleep(20 * time.Millisecond) // between two looks at the condition
+	}
+}
+
+// Log is what the process has logged in all its lives.
+func (p *Process) Log() string {
+	data, _ := os.ReadFile(p.logFile)
+	return string(data)
+}
+
+// Tail is the end of its log.
+func (p *Process) Tail() []byte {
+	lines := bytes.Split([]byte(p.Log()), []byte("\n"))
+	return bytes.Join(lines[max(0, len(lines)-40):], []byte("\n"))
+}
+
+// programs are the coordinator and the worker, built with failpoints once per
+// test process.
+var programs = sync.OnceValues(func() (dir string, err error) {
+	dir, err = os.MkdirTemp("", "reprise-cluster-")
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.Command("go", "build", "-tags", "failpoints", "-o", dir,
+		"github.com/reprise-engine/reprise/cmd/coordinator", "github.com/reprise-engine/reprise/cmd/worker").CombinedOutput()
+	if err != nil {
+		return dir, fmt.Errorf("build programs: %w: %s", err, out)
+	}
+	return dir, nil
+})
+
+// RemovePrograms removes the programs that were built; for a TestMain, at the end.
+func RemovePrograms() {
+	if dir, _ := programs(); dir != "" {
+		_ = os.RemoveAll(dir)
+	}
+}
