@@ -167,7 +167,7 @@ func (c *cluster) childOf(x *run, name string) engine.ExecutionID {
 	metadata := x.records[name][0].Metadata
 	require.NotNil(c.t, metadata)
 	require.NotNil(c.t, metadata.SubExecution)
-	return engine.ExecutionID(metadata.SubExecution.ExecutionID)
+	return metadata.SubExecution.ExecutionID
 }
 
 // The coordinator that has cancelled an execution is killed before it has told the
