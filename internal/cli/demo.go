@@ -27,10 +27,10 @@ import (
 
 const (
 	demoQuestion = "Charge the card with 42 euros, check the sum of 6 * 7, and shout thanks."
-	demoCharge   = "Charge card"
+	demoGate     = "Ask a person"
 	// demoLease is how long the killed worker's job waits for a sign of life.
 	demoLease = time.Second
-	// demoTimeout ends a demo that hangs.
+	// demoTimeout ends a demo that hangs; the time that a person takes does not count.
 	demoTimeout = 60 * time.Second
 )
 
@@ -38,17 +38,28 @@ const (
 var demoInstant = []string{"Calculator", "Shout"}
 
 func demoCommand() *cobra.Command {
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See an Agent survive the death of a worker; needs no key, server or file.",
+		Short: "See an Agent ask for permission and survive the death of a worker; needs no key, server or file.",
 		Long: `Run an Agent with three tools on embedded servers and a mock model. One tool charges a
-card; the worker that runs it is killed in the middle, another one takes over, and the
-card is charged once.`,
+card, and a person is asked first: you, on this terminal. The worker that runs the tool is
+killed in the middle, another one takes over, and the card is charged once.
+
+Without a terminal, or with --yes, the demo answers the question itself.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeoutCause(cmd.Context(), demoTimeout, fmt.Errorf("the demo did not end within %s", demoTimeout))
-			defer cancel()
-			d := &demo{out: cmd.OutOrStdout(), style: styleFor(cmd.OutOrStdout()), began: time.Now(), finished: make(chan string, 64)}
+			ctx, cancel := context.WithCancelCause(cmd.Context())
+			defer cancel(nil)
+			timer := time.AfterFunc(demoTimeout, func() { cancel(fmt.Errorf("the demo did not end within %s", demoTimeout)) })
+			defer timer.Stop()
+			d := &demo{
+				out: cmd.OutOrStdout(), style: styleFor(cmd.OutOrStdout()), began: time.Now(), timer: timer,
+				finished: make(chan string, 64), parked: make(chan struct{}, 1),
+			}
+			if !yes {
+				d.prompt = newPrompt(cmd)
+			}
 			defer d.close()
 			err := d.play(ctx)
 			switch {
@@ -60,6 +71,7 @@ card is charged once.`,
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask: approve")
 	cmd.AddCommand(workerCommand())
 	return cmd
 }
@@ -72,9 +84,12 @@ type demo struct {
 	stack  *stack.Stack
 	ledger *ledger
 	closes []func()
+	prompt *prompt     // nil when nobody is asked
+	timer  *time.Timer // ends the demo
 
 	mu       sync.Mutex // guards out
 	finished chan string
+	parked   chan struct{} // the question was asked
 }
 
 func (d *demo) close() {
@@ -115,6 +130,17 @@ func (d *demo) play(ctx context.Context) error {
 	if _, err := d.stack.Conn.Submit(ctx, &queue.Submission{ID: id, Workflow: examples.Demo, Mode: "cli", Input: input}); err != nil {
 		return err
 	}
+	approved, err := d.ask(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !approved {
+		x, err := d.stack.Conn.WaitFinished(ctx, id, true, false)
+		if err != nil {
+			return err
+		}
+		return d.end(x, false)
+	}
 	if err := d.killInTheMiddle(ctx, a); err != nil {
 		return err
 	}
@@ -132,7 +158,7 @@ func (d *demo) play(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.end(x)
+	return d.end(x, true)
 }
 
 // open starts the servers, a coordinator, the mock model and the bank.
@@ -167,25 +193,59 @@ func (d *demo) worker(ctx context.Context) (*child, error) {
 	return c, nil
 }
 
+// ask waits until the other tools are done and all that is left waits for a person,
+// and gets the decision.
+func (d *demo) ask(ctx context.Context, id engine.ExecutionID) (approved bool, err error) {
+	patience := time.After(5 * time.Second) // a notice may be lost
+	for waiting, parked := slices.Clone(demoInstant), false; len(waiting) > 0 || !parked; {
+		select {
+		case name := <-d.finished:
+			waiting = slices.DeleteFunc(waiting, func(w string) bool { return w == name })
+		case <-d.parked:
+			parked = true
+		case <-patience:
+			waiting, parked = nil, true
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	open, err := openApprovals(ctx, d.stack.Conn, id)
+	if err != nil {
+		return false, err
+	}
+	if len(open) != 1 {
+		return false, fmt.Errorf("%d questions wait for a person instead of one", len(open))
+	}
+	d.say("the Agent must not charge a card by itself: the execution waits, and holds no worker")
+	decision := &engine.Decision{Approved: true, By: "the demo", At: time.Now().UnixMilli()}
+	if d.prompt != nil {
+		d.timer.Stop()
+		if decision, err = d.prompt.ask(ctx, &open[0], nil); err != nil {
+			return false, err
+		}
+		d.timer.Reset(demoTimeout)
+	} else {
+		d.say("the question: may it run %s with %s? %s", d.style.bold(open[0].Tool), open[0].Arguments, d.style.dim("(nobody is asked here: the demo says yes)"))
+	}
+	if err := d.stack.Conn.Decide(ctx, queue.DecideRequest{ID: open[0].ID, Bind: open[0].Bind, Decision: *decision}); err != nil {
+		return false, err
+	}
+	outcome := engine.OutcomeDenied
+	if decision.Approved {
+		outcome = engine.OutcomeApproved
+	}
+	d.say("the answer: %s", d.style.bold(decisionText(outcome, decision, false)))
+	return decision.Approved, nil
+}
+
 // killInTheMiddle kills the worker when the bank has charged the card but has
-// not answered, and the other tools are done.
+// not answered.
 func (d *demo) killInTheMiddle(ctx context.Context, a *child) error {
 	first, err := d.await(ctx)
 	if err != nil {
 		return err
 	}
 	d.say("worker A asks the bank, with key %s: charged %g euros; its answer is on the way …", d.style.bold(first.Key), first.Amount)
-	patience := time.After(5 * time.Second) // a notice may be lost
-	for waiting := slices.Clone(demoInstant); len(waiting) > 0; {
-		select {
-		case name := <-d.finished:
-			waiting = slices.DeleteFunc(waiting, func(w string) bool { return w == name })
-		case <-patience:
-			waiting = nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 	a.kill()
 	d.say("%s", d.style.red("worker A is killed (SIGKILL): nobody knows whether the card was charged"))
 	return nil
@@ -206,6 +266,13 @@ func (d *demo) live(l queue.Live) {
 	switch {
 	case l.Kind == engine.LiveNodeStarted && l.Node == "AI Agent":
 		d.say("the Agent starts and asks its model")
+	case l.Node == demoGate:
+		if l.Status == engine.StatusWaiting {
+			select {
+			case d.parked <- struct{}{}:
+			default:
+			}
+		}
 	case l.Kind == engine.LiveNodeStarted && l.Type == workflow.Tool:
 		d.say("tool %s starts", d.style.bold(l.Node))
 	case l.Kind == engine.LiveNodeFinished && l.Type == workflow.Tool:
@@ -227,7 +294,7 @@ func (d *demo) outcome(l queue.Live) string {
 }
 
 // end draws the run and looks whether the demo showed what it promises.
-func (d *demo) end(x *queue.Execution) error {
+func (d *demo) end(x *queue.Execution, approved bool) error {
 	data, err := runDataOf(x)
 	if err != nil {
 		return err
@@ -238,6 +305,13 @@ func (d *demo) end(x *queue.Execution) error {
 	printExecution(d.out, d.style, x, data)
 	fmt.Fprintln(d.out)
 	answer := answerText(data.ResultData.RunData, data.ResultData.LastNodeExecuted)
+	if !approved {
+		if charges := d.ledger.all(); len(charges) > 0 {
+			return &exitError{service.ExitFailed, fmt.Errorf("the card was charged %d times although you said no", len(charges))}
+		}
+		fmt.Fprintf(d.out, "%s the bank was never asked. Approve next time to see a worker killed in the middle.\n", d.style.green("You said no:"))
+		return nil
+	}
 	if err := d.check(x, answer); err != nil {
 		return &exitError{service.ExitFailed, err}
 	}

@@ -157,7 +157,7 @@ var (
 			return nil, err
 		}
 		stops = append(stops, l.Close)
-		if l.stack, err = stack.Start(context.Background(), stack.Config{CredentialsFile: l.Credentials, MockLLM: true}); err != nil {
+		if l.stack, err = stack.Start(context.Background(), stack.Config{CredentialsFile: l.Credentials, MockLLM: true, HTTPAddr: "127.0.0.1:0"}); err != nil {
 			return nil, err
 		}
 		stops = append(stops, l.stack.Stop)

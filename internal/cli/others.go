@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ func awaitOthers(cmd *cobra.Command, conn *queue.Conn, x *queue.Execution, failu
 		others, err := otherExecutions(ctx, conn, x)
 		running, begun := 0, !failure
 		for i := range others {
-			if others[i].Status == engine.StatusRunning {
+			if goesOn(ctx, conn, &others[i]) {
 				running++
 			}
 			begun = begun || others[i].Mode == modeError
@@ -49,6 +50,20 @@ func awaitOthers(cmd *cobra.Command, conn *queue.Conn, x *queue.Execution, failu
 			return
 		}
 	}
+}
+
+// goesOn reports whether an execution will go on by itself within othersTimeout.
+func goesOn(ctx context.Context, conn *queue.Conn, o *queue.Execution) bool {
+	if o.Status != engine.StatusWaiting {
+		return !o.Status.Finished()
+	}
+	x, err := conn.Get(ctx, o.ID, false)
+	if err != nil || x.Status != engine.StatusWaiting {
+		return true // look again
+	}
+	return slices.ContainsFunc(x.Waiting, func(w queue.Waiting) bool {
+		return w.Kind == engine.WaitTime && time.UnixMilli(w.Until).Before(time.Now().Add(othersTimeout))
+	})
 }
 
 // modeError is the mode of the executions of error workflows.

@@ -106,3 +106,7 @@ func TestRetryBadInput(t *testing.T) {
 		reprise(t, append([]string{"executions", "retry"}, c.args...)...).failed(t, 2, c.texts...)
 	}
 }
+
+func failedExecution(id engine.ExecutionID) queue.Execution {
+	return queue.Execution{ID: id, Status: engine.StatusError, StartedAt: time.Now().UnixMilli()}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -144,8 +145,9 @@ func (p *treePrinter) details(r *run, indent string) {
 	}
 	switch r.kind {
 	case workflow.Tool:
-		say("asked   ", firstJSON(r.record.InputOverride[workflow.Tool]))
-		if r.record.Error == nil && r.record.Status != engine.StatusWaiting {
+		say("asked   ", askedText(r.record))
+		decided := r.record.Metadata != nil && r.record.Metadata.Outcome != "" // is said below
+		if r.record.Error == nil && r.record.Status != engine.StatusWaiting && !decided {
 			say("answered", firstJSON(r.record.Data[workflow.Tool]))
 		}
 	case workflow.LanguageModel:
@@ -180,13 +182,62 @@ func (p *treePrinter) meta(record *engine.Record, say func(label, text string)) 
 	if m.Outcome != "" {
 		say("decided ", decisionText(m.Outcome, m.Decision, false))
 	}
-	if m.SubExecution != nil {
-		text := "execution " + string(m.SubExecution.ExecutionID)
-		if more := m.SubExecutionsCount - 1; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
-		say("started ", text)
+	say("started ", startedText(record))
+}
+
+// shownChildren is how many executions that a run started are named.
+const shownChildren = 2
+
+// startedText names the executions that a run started: the record names one, the
+// items that came from several name theirs.
+func startedText(record *engine.Record) string {
+	var ids []string
+	if m := record.Metadata; m.SubExecution != nil {
+		ids = []string{string(m.SubExecution.ExecutionID)}
 	}
+	for _, outputs := range record.Data {
+		for _, items := range outputs {
+			for _, item := range items {
+				var link struct {
+					SubExecution engine.ExecutionRef `json:"subExecution"`
+				}
+				if len(item.Metadata) == 0 || json.Unmarshal(item.Metadata, &link) != nil {
+					continue
+				}
+				if id := string(link.SubExecution.ExecutionID); id != "" && !slices.Contains(ids, id) {
+					ids = append(ids, id)
+				}
+			}
+		}
+	}
+	count := max(record.Metadata.SubExecutionsCount, len(ids))
+	switch {
+	case count == 0:
+		return ""
+	case len(ids) == 0:
+		return fmt.Sprintf("%d executions", count)
+	}
+	named := ids[:min(len(ids), shownChildren)]
+	text := "execution " + strings.Join(named, ", ")
+	if more := count - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// askedText is what a tool was asked; of a gate, the call that it guards.
+func askedText(record *engine.Record) string {
+	input := record.InputOverride[workflow.Tool]
+	if len(input) > 0 && len(input[0]) == 1 {
+		var gated struct {
+			Tool       string          `json:"tool"`
+			Parameters json.RawMessage `json:"toolParameters"`
+		}
+		if json.Unmarshal(input[0][0].JSON, &gated) == nil && gated.Tool != "" && len(gated.Parameters) > 0 {
+			return shorten(gated.Tool+" "+string(gated.Parameters), 160)
+		}
+	}
+	return firstJSON(input)
 }
 
 func firstJSON(outputs []workflow.Items) string {

@@ -172,7 +172,7 @@ func (s *Stack) public(c Config) (listen string, err error) {
 	if c.HTTPAddr == "" {
 		return "", nil
 	}
-	host, port, err := net.SplitHostPort(c.HTTPAddr)
+	host, _, err := net.SplitHostPort(c.HTTPAddr)
 	if err != nil {
 		return "", fmt.Errorf("HTTP address %q: use host:port, such as 127.0.0.1:8484: %w", c.HTTPAddr, err)
 	}
@@ -182,7 +182,7 @@ func (s *Stack) public(c Config) (listen string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("HTTP address %s cannot be used: %w; choose another one, with port 0 for any that is free", c.HTTPAddr, err)
 	}
-	port = strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 	if err := listener.Close(); err != nil {
 		return "", fmt.Errorf("HTTP address %s: %w", c.HTTPAddr, err)
 	}
