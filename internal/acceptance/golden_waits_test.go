@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -203,6 +202,3 @@ func asRun(t *testing.T, x *queue.Execution) gjson.Result {
 	require.NoError(t, err)
 	return gjson.ParseBytes(data)
 }
-
-// soon is how long something may take that should take no time.
-const soon = 5 * time.Second

@@ -167,6 +167,14 @@ func (s *Site) Model(h http.Handler) { s.model.Store(&h) }
 // Mails are those that were sent to the site's Address, oldest first.
 func (s *Site) Mails() []Mail { return s.lab.mail.to(s.Address) }
 
+// OnMail has f called with each mail to the site's Address, before its sender is
+// told that it was taken.
+func (s *Site) OnMail(f func(Mail)) {
+	s.lab.mail.mu.Lock()
+	defer s.lab.mail.mu.Unlock()
+	s.lab.mail.onGet[s.Address] = f
+}
+
 // ModelRequests counts the requests that the site's model got.
 func (s *Site) ModelRequests() int64 { return s.models.Load() }
 

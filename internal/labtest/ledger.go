@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/tidwall/gjson"
 )
 
 // Ledger is a page that writes down every call of it and never takes two for one.
@@ -27,12 +29,12 @@ type Entry struct {
 func (s *Site) Ledger(path string, onEntry func(Entry)) *Ledger {
 	l := &Ledger{URL: s.URL + path}
 	s.Handle(path, func(w http.ResponseWriter, r *http.Request) {
-		body := struct {
-			Text string `json:"text"`
-		}{r.URL.Query().Get("text")}
+		text := r.URL.Query().Get("text")
 		data, _ := io.ReadAll(r.Body)
-		_ = json.Unmarshal(data, &body)
-		entry := Entry{Text: body.Text, Key: r.Header.Get("Idempotency-Key")}
+		if given := gjson.GetBytes(data, "text"); given.Exists() {
+			text = given.String()
+		}
+		entry := Entry{Text: text, Key: r.Header.Get("Idempotency-Key")}
 		l.mu.Lock()
 		l.entries = append(l.entries, entry)
 		n := len(l.entries)
@@ -41,7 +43,11 @@ func (s *Site) Ledger(path string, onEntry func(Entry)) *Ledger {
 			onEntry(entry)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"ok": true, "entry": n, "text": entry.Text})
+		_ = json.NewEncoder(w).Encode(struct {
+			OK    bool   `json:"ok"`
+			Entry int    `json:"entry"`
+			Text  string `json:"text"`
+		}{true, n, entry.Text})
 	})
 	return l
 }

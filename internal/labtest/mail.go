@@ -51,10 +51,11 @@ type mailServer struct {
 
 	mu    sync.Mutex
 	mails []Mail
+	onGet map[string]func(Mail) // by address
 }
 
 func startMailServer() (*mailServer, error) {
-	m := &mailServer{done: make(chan struct{})}
+	m := &mailServer{done: make(chan struct{}), onGet: map[string]func(Mail){}}
 	var err error
 	if m.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
@@ -114,8 +115,17 @@ func (s *mailSession) Data(r io.Reader) error {
 	}
 	one.To = s.to
 	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
 	s.server.mails = append(s.server.mails, one)
+	var told []func(Mail)
+	for _, to := range one.To {
+		if f := s.server.onGet[to]; f != nil {
+			told = append(told, f)
+		}
+	}
+	s.server.mu.Unlock()
+	for _, f := range told {
+		f(one)
+	}
 	return nil
 }
 
