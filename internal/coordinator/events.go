@@ -20,6 +20,10 @@ func (c *Coordinator) onResult(r *queue.Result, reply func(queue.Reply)) {
 		reply(queue.Reply{Verdict: queue.VerdictError, Error: fmt.Sprintf("result has version %d, this coordinator knows %d", r.Version, queue.Version)})
 		return
 	}
+	if r.HandedBack {
+		c.onHandedBack(r, reply)
+		return
+	}
 	c.hand(&work{
 		id: r.Execution,
 		handle: func(x *execution) error {
@@ -44,6 +48,27 @@ func (c *Coordinator) onResult(r *queue.Result, reply func(queue.Reply)) {
 	})
 }
 
+// onHandedBack notes that a worker gave a job back unfinished because it stops. The
+// message is not acknowledged: another worker gets it.
+func (c *Coordinator) onHandedBack(r *queue.Result, reply func(queue.Reply)) {
+	c.hand(&work{
+		id: r.Execution,
+		handle: func(x *execution) error {
+			if job := x.state.Jobs[r.Job]; job == nil || job.RetryAt != 0 {
+				return nil
+			}
+			return x.apply(c, engine.HandedBack{At: c.now(), Job: r.Job})
+		},
+		finish: func(err error) {
+			if err != nil && !errors.Is(err, errNotFound) {
+				reply(queue.Reply{Verdict: queue.VerdictError, Error: err.Error()})
+				return
+			}
+			reply(queue.Reply{Verdict: queue.VerdictOK})
+		},
+	})
+}
+
 // ack acknowledges a job's message. When that is lost the job is delivered
 // again, and dropped then.
 func (c *Coordinator) ack(subject string, job engine.JobID) {
@@ -55,8 +80,9 @@ func (c *Coordinator) ack(subject string, job engine.JobID) {
 	}
 }
 
-// onRedelivery decides about a job that was delivered before: run it, drop it
-// because it was answered or cancelled, or give it up.
+// onRedelivery decides about a job that was delivered before, or that must not run
+// twice: run it, drop it because it was answered or cancelled, or give it up. That a
+// job is given to a worker which asked is committed before the worker hears it.
 func (c *Coordinator) onRedelivery(q *queue.Redelivery, reply func(queue.Reply)) {
 	verdict := queue.Reply{}
 	var lost *queue.DeadLetter
@@ -64,25 +90,32 @@ func (c *Coordinator) onRedelivery(q *queue.Redelivery, reply func(queue.Reply))
 		id: q.Execution, fresh: true,
 		handle: func(x *execution) error {
 			lost = nil
+			verdict.Verdict = queue.VerdictRun
 			job := x.state.Jobs[q.Job]
-			switch {
-			case job == nil || job.RetryAt != 0:
+			if job == nil || job.RetryAt != 0 {
 				verdict.Verdict = queue.VerdictDrop
-			case q.Deliveries > 1 && job.GivenAgain+1 >= c.config.DeliveryLimit:
-				verdict.Verdict = queue.VerdictDrop
-				message := fmt.Sprintf("the job was given to %d workers one after the other and none answered", job.GivenAgain+1)
-				lost = &queue.DeadLetter{
-					Execution: x.id, Node: job.Entry.Node, RunIndex: job.Entry.Run,
-					Job: q.Job, Attempts: job.Attempt, Deliveries: job.GivenAgain + 1, Error: message, At: c.now(),
-				}
-				return x.apply(c, engine.WorkerLost{At: c.now(), Job: q.Job, Message: message})
-			case q.Deliveries > 1:
-				verdict.Verdict = queue.VerdictRun
-				return x.apply(c, engine.GivenAgain{At: c.now(), Job: q.Job})
-			default:
-				verdict.Verdict = queue.VerdictRun
+				return nil
 			}
-			return nil
+			once := x.program.nodes[job.Entry.Node].once
+			message := ""
+			switch {
+			case q.Asker != "" && job.GivenTo == q.Asker: // it asks again: the answer was lost
+				return nil
+			case once && job.GivenAgain > 0:
+				message = outcomeUnknown
+			case !once && q.Deliveries > 1 && job.GivenAgain+1 >= c.config.DeliveryLimit:
+				message = fmt.Sprintf("the job was given to %d workers one after the other and none answered", job.GivenAgain+1)
+			case once || q.Deliveries > 1:
+				return x.apply(c, engine.GivenAgain{At: c.now(), Job: q.Job, To: q.Asker})
+			default:
+				return nil
+			}
+			verdict.Verdict = queue.VerdictDrop
+			lost = &queue.DeadLetter{
+				Execution: x.id, Node: job.Entry.Node, RunIndex: job.Entry.Run,
+				Job: q.Job, Attempts: job.Attempt, Deliveries: max(q.Deliveries, job.GivenAgain+1), Error: message, At: c.now(),
+			}
+			return x.apply(c, engine.WorkerLost{At: c.now(), Job: q.Job, Message: message})
 		},
 		finish: func(err error) {
 			switch {
@@ -101,6 +134,10 @@ func (c *Coordinator) onRedelivery(q *queue.Redelivery, reply func(queue.Reply))
 		},
 	})
 }
+
+// outcomeUnknown is the failure of a run that may have had its effect and must not
+// be repeated.
+const outcomeUnknown = "The outcome is unknown: the worker that ran the node was lost, and the node is not to be run twice (onWorkerLost: giveUp)"
 
 // publishJobs hands jobs to NATS and returns when they are on their way. Those
 // that the server did not take are tried again for a while; the sweeper
@@ -198,7 +235,7 @@ func (c *Coordinator) logFinished(x *execution) {
 const (
 	timerPage  = 512
 	timerPages = 1000
-	timerClaim = 10 * time.Second
+	timerClaim = 5 * time.Second
 )
 
 // timerLoop hands due timers to their executions. Any coordinator may take any
@@ -264,7 +301,9 @@ func (c *Coordinator) sweepLoop() {
 	interval := max(c.config.SweepAfter/5, 50*time.Millisecond)
 	c.every(interval, func() {
 		now := c.now()
-		stale, err := c.config.Store.ClaimStale(c.ctx, now, now+c.config.SweepAfter.Milliseconds(), 1024)
+		// A claim is twice as long: most executions that are silent for so long wait for
+		// a slow node and miss nothing, and their next event sets the next look anew.
+		stale, err := c.config.Store.ClaimStale(c.ctx, now, now+2*c.config.SweepAfter.Milliseconds(), 1024)
 		if err != nil {
 			c.log.Warn("executions without sign of life cannot be read", zap.Error(err))
 			return

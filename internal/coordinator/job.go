@@ -22,7 +22,7 @@ func (c *Coordinator) buildJob(p *program, s *engine.State, j *engine.Job) *queu
 		Coordinator: c.config.ID, Pool: n.pool, DispatchedAt: j.DispatchedAt, Deadline: j.Deadline,
 		Plan: n.raw, PlanHash: n.hash,
 		Inputs: s.Inputs(&j.Entry), Source: j.Entry.Source, Context: s.Context[j.Entry.Node],
-		Resumption: s.Resumption(&j.Entry),
+		Resumption: s.Resumption(&j.Entry), Once: n.once,
 	}
 	if c.config.Links != nil && n.resumeURL {
 		if _, link, ok := engine.SplitToken(j.Token()); ok {

@@ -39,6 +39,7 @@ type nodeProgram struct {
 	waits      bool // it may ask a person, and is told the URL of that
 	resumeURL  bool // it can use the URL that resumes it
 	trigger    bool
+	once       bool // a run is given up, not repeated, when its worker vanishes
 }
 
 // compile prepares a workflow.
@@ -124,6 +125,7 @@ func compileNode(w *workflow.Workflow, n *workflow.Node, registry *node.Registry
 		compiled.inline = typ.Inline && simple && own == 1 && n.Pool == ""
 		compiled.history = typ.History
 		compiled.waits, compiled.trigger = typ.Waits, typ.Trigger
+		compiled.once = once(w, n, typ)
 		compiled.resumeURL = compiled.resumeURL || typ.Waits
 	}
 	var err error
@@ -134,6 +136,19 @@ func compileNode(w *workflow.Workflow, n *workflow.Node, registry *node.Registry
 	compiled.hash = hex.EncodeToString(sum[:16])
 	compiled.plan, err = runner.NewPlan(plan)
 	return compiled, err
+}
+
+// once reports whether a run of a node is given up when its worker vanishes, as
+// its node, the workflow, or else its type says.
+func once(w *workflow.Workflow, n *workflow.Node, typ *node.Type) bool {
+	said := n.OnWorkerLost
+	if said == "" {
+		said = w.Settings.OnWorkerLost
+	}
+	if said != "" {
+		return said == workflow.WorkerLostGiveUp
+	}
+	return typ.Once != nil && typ.Once(n)
 }
 
 // mentionsResumeURL reports whether an expression or code in the parameters can

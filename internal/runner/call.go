@@ -21,6 +21,7 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 		Nodes: plan.nodes, ToolArguments: job.ToolArguments, Timezone: plan.Timezone, Now: r.config.Now(),
 	}
 	scope.Execution.ID, scope.Execution.Mode, scope.Execution.ResumeURL = string(job.Execution), job.Mode, job.ResumeURL
+	scope.Execution.IdempotencyKey = job.IdempotencyKey
 	scope.Workflow.ID, scope.Workflow.Name, scope.Workflow.Active = plan.WorkflowID, plan.WorkflowName, plan.Active
 
 	base := node.Call{

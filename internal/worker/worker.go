@@ -8,13 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/internal/failpoint"
 	"github.com/reprise-engine/reprise/internal/runner"
 	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/queue"
 )
 
@@ -68,6 +71,9 @@ type Config struct {
 	// MaxUnconfirmed bounds the results that no coordinator has confirmed yet;
 	// while there are more no job is taken (default 1024).
 	MaxUnconfirmed int
+	// Instance tells this process from others of the same name, before and after it;
+	// empty draws one.
+	Instance string
 }
 
 // lateAfter is how long after its commit a job may enter the stream without
@@ -93,6 +99,7 @@ type Worker struct {
 	wg        sync.WaitGroup
 	loops     sync.WaitGroup
 	room      chan struct{} // one token per unconfirmed result
+	abandoned atomic.Int64  // runs of node code that do not end
 }
 
 // heldJob is a job that this worker holds until its result is confirmed.
@@ -112,6 +119,9 @@ func New(c Config) *Worker {
 	}
 	if c.MaxUnconfirmed <= 0 {
 		c.MaxUnconfirmed = 1024
+	}
+	if c.Instance == "" {
+		c.Instance = uuid.NewString()
 	}
 	w := &Worker{
 		config: c, log: c.Log.Named("worker").With(zap.String("worker", c.Name)),
@@ -204,7 +214,7 @@ func (w *Worker) handle(d Delivery) {
 	log := w.log.WithLazy(zap.String("execution_id", string(job.Execution)), zap.String("job", string(job.ID)),
 		zap.Int("run_index", job.RunIndex), zap.Int("attempt", job.Attempt))
 
-	if w.mustAsk(d) && !w.allowed(ctx, d, log) {
+	if suspicious := w.mustAsk(d); (suspicious || job.Once) && !w.allowed(ctx, d, suspicious, log) {
 		return
 	}
 	if !w.hold(held) {
@@ -212,7 +222,7 @@ func (w *Worker) handle(d Delivery) {
 	}
 	defer w.letGo(held)
 	failpoint.Hit("before-run")
-	result, err := w.config.Runner.Run(ctx, job, nil)
+	result, err := w.run(ctx, job, log)
 	free()
 	failpoint.Hit("after-run")
 	switch {
@@ -222,8 +232,7 @@ func (w *Worker) handle(d Delivery) {
 			_ = d.Term()
 			return
 		}
-		log.Info("job handed back")
-		_ = d.Nak(0)
+		w.handBack(ctx, held, log)
 		return
 	case err != nil:
 		result.Error = &engine.NodeError{Name: "NodeOperationError", Message: err.Error(), NotRetryable: true}
@@ -232,6 +241,84 @@ func (w *Worker) handle(d Delivery) {
 	w.deliver(ctx, held, &queue.Result{
 		Version: queue.Version, Job: job.ID, Execution: job.Execution, Ack: d.Ack(), Result: result,
 	}, log)
+}
+
+// abandonAfter is how long node code may go on after its time is over, or after it
+// was stopped, before the worker turns away from it and frees its slot.
+const abandonAfter = 2 * time.Second
+
+// run runs a job's node. Node code that ignores its context cannot be ended, but it
+// keeps no slot: its goroutine is left to itself and what it returns is dropped.
+func (w *Worker) run(ctx context.Context, job *queue.Job, log *zap.Logger) (node.Result, error) {
+	type outcome struct {
+		result node.Result
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		result, err := w.config.Runner.Run(ctx, job, nil)
+		done <- outcome{result, err}
+	}()
+	var over <-chan time.Time
+	if job.Deadline > 0 {
+		timer := time.NewTimer(time.Until(time.UnixMilli(job.Deadline)) + abandonAfter)
+		defer timer.Stop()
+		over = timer.C
+	}
+	stopped := ctx.Done()
+	for {
+		select {
+		case o := <-done:
+			return o.result, o.err
+		case <-stopped:
+			stopped = nil
+			timer := time.NewTimer(abandonAfter)
+			defer timer.Stop()
+			over = timer.C
+		case <-over:
+			log.Warn("node code does not end; its slot is freed", zap.Int64("abandoned", w.abandoned.Add(1)))
+			go func() {
+				<-done
+				w.abandoned.Add(-1)
+			}()
+			if ctx.Err() != nil {
+				return node.Result{}, runner.ErrStopped
+			}
+			return node.Result{Result: engine.Result{Error: &engine.NodeError{
+				Name: "NodeOperationError", Message: "Error: timed out", Reason: engine.ReasonTimeout,
+			}}}, nil
+		}
+	}
+}
+
+// Abandoned is the number of nodes whose code does not end although it should have.
+func (w *Worker) Abandoned() int64 { return w.abandoned.Load() }
+
+// tellTimeout bounds what a stopping worker still says.
+const tellTimeout = 2 * time.Second
+
+// handBack gives a job back that was stopped because this worker stops. One that must
+// not run twice has begun: its outcome is not known, and that is its result.
+func (w *Worker) handBack(ctx context.Context, h *heldJob, log *zap.Logger) {
+	job := h.Job()
+	tell, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
+	defer cancel()
+	r := &queue.Result{Version: queue.Version, Job: job.ID, Execution: job.Execution, Ack: h.Ack(), HandedBack: !job.Once}
+	if job.Once {
+		r.Result.Worker = w.config.Name
+		r.Result.Error = &engine.NodeError{
+			Name: "NodeOperationError", Reason: engine.ReasonWorkerLost, NotRetryable: true,
+			Message: "The outcome is unknown: the worker stopped while it ran the node, and the node is not to be run twice (onWorkerLost: giveUp)",
+		}
+	}
+	reply, err := w.config.Transport.SendResult(tell, job.Coordinator, r)
+	told := err == nil && reply.Verdict == queue.VerdictOK
+	if told && job.Once {
+		log.Warn("job stopped: its outcome is unknown")
+		return
+	}
+	log.Info("job handed back", zap.Bool("told", told))
+	_ = h.Nak(0)
 }
 
 // hold takes a job; false: it was given to this worker a second time while it
@@ -264,19 +351,27 @@ func (w *Worker) mustAsk(d Delivery) bool {
 // allowed finds out whether a job that may have been given to a worker before is
 // to be run: not while a worker holds it, and not when a coordinator says that it was
 // answered or cancelled.
-func (w *Worker) allowed(ctx context.Context, d Delivery, log *zap.Logger) bool {
+//
+// A job that must not run twice is asked for in any case: that it was given to this
+// worker is then on record before it runs.
+func (w *Worker) allowed(ctx context.Context, d Delivery, suspicious bool, log *zap.Logger) bool {
 	if connected, again := w.config.Transport.ConnectedAt(); again && d.Published().Before(connected) {
 		if !sleep(ctx, time.Until(connected.Add(gatherTime))) {
 			_ = d.Nak(0)
 			return false
 		}
 	}
-	if held, err := w.config.Transport.AskHolder(ctx, d.Job().ID); err == nil && held {
-		log.Debug("job left to the worker that holds it")
-		_ = d.Nak(w.config.Lease) // in case that one is lost later
-		return false
+	if suspicious {
+		if held, err := w.config.Transport.AskHolder(ctx, d.Job().ID); err == nil && held {
+			log.Debug("job left to the worker that holds it")
+			_ = d.Nak(w.config.Lease) // in case that one is lost later
+			return false
+		}
 	}
-	question := &queue.Redelivery{Version: queue.Version, Job: d.Job().ID, Execution: d.Job().Execution, Deliveries: d.Deliveries()}
+	question := &queue.Redelivery{
+		Version: queue.Version, Job: d.Job().ID, Execution: d.Job().Execution, Deliveries: d.Deliveries(),
+		Asker: fmt.Sprintf("%s/%d/%d", w.config.Instance, d.Published().UnixNano(), d.Deliveries()),
+	}
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		reply, err := w.config.Transport.AskRedelivery(ctx, question)
 		switch {

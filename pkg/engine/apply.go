@@ -75,6 +75,17 @@ func (t *tx) handle(ev Event) (bool, error) {
 		if ok {
 			again := *job
 			again.GivenAgain++
+			again.GivenTo = ev.To
+			t.putJob(&again)
+		}
+		return ok, nil
+	case HandedBack:
+		t.at = ev.At
+		job, ok := t.inFlight(ev.Job)
+		if ok {
+			again := *job
+			again.GivenAgain-- // its next delivery will be counted again
+			again.GivenTo = ""
 			t.putJob(&again)
 		}
 		return ok, nil
@@ -163,11 +174,13 @@ func (t *tx) begun() {
 	t.tell(Live{Kind: LiveExecutionStarted})
 }
 
+// lost fails a run whose worker vanished. The node's own retries are for failures of
+// the node: how often a job is given to another worker is decided elsewhere.
 func (t *tx) lost(job *OpenJob, message string) {
 	if message == "" {
 		message = "The worker that ran the node was lost"
 	}
-	t.finished(job, Result{Error: &NodeError{Message: message, Reason: ReasonWorkerLost}})
+	t.finished(job, Result{Error: &NodeError{Message: message, Reason: ReasonWorkerLost, NotRetryable: true}})
 }
 
 func (t *tx) fire(timer string) bool {

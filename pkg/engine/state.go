@@ -86,6 +86,8 @@ type OpenJob struct {
 	RetryAt int64 `json:"retryAt,omitempty"`
 	// GivenAgain counts how often the job was given to another worker.
 	GivenAgain int `json:"givenAgain,omitempty"`
+	// GivenTo names the delivery that was last allowed to run the job.
+	GivenTo string `json:"givenTo,omitempty"`
 	// SubRuns and Logs of earlier attempts of this slice.
 	SubRuns []SubRunRef `json:"subRuns,omitempty"`
 	Logs    []string    `json:"logs,omitempty"`

@@ -393,9 +393,18 @@ type CancelRequested struct {
 	Reason string // for the record, may be empty
 }
 
-// GivenAgain says that a job is given to a worker once more, because the one
-// that had it vanished. It is counted, so that a job which kills its workers ends.
+// GivenAgain says that a worker may run a job that asked before it began: one that
+// must not run twice, or one whose worker vanished. It is counted, so that a job
+// which kills its workers ends. To names the delivery.
 type GivenAgain struct {
+	At  int64
+	Job JobID
+	To  string
+}
+
+// HandedBack says that a worker which stops gave a job back without a result: that
+// does not count as a loss.
+type HandedBack struct {
 	At  int64
 	Job JobID
 }
@@ -416,6 +425,7 @@ func (Resumed) isEvent()         {}
 func (ChildFinished) isEvent()   {}
 func (CancelRequested) isEvent() {}
 func (GivenAgain) isEvent()      {}
+func (HandedBack) isEvent()      {}
 func (WorkerLost) isEvent()      {}
 
 // Step is the effect of one event. The caller commits Changes and Timers

@@ -19,6 +19,8 @@ import (
 type Scope struct {
 	Execution struct {
 		ID, Mode, ResumeURL string
+		// IdempotencyKey is the same for every attempt of this run's slice.
+		IdempotencyKey string
 	}
 	Workflow struct {
 		ID, Name string

@@ -245,17 +245,20 @@
       return { ...scope.workflow };
     },
     get $execution() {
-      const { id, mode, resumeUrl } = scope.execution;
+      const { id, mode, resumeUrl, idempotencyKey } = scope.execution;
       const unavailable = () => {
         throw new Error('not available');
       };
-      return {
+      const execution = {
         id,
         mode,
         resumeUrl,
         resumeFormUrl: resumeUrl.replace('/webhook-waiting/', '/form-waiting/'),
         customData: { get: unavailable, set: unavailable, getAll: unavailable, setAll: unavailable },
       };
+      // Ours alone, so that listing $execution gives what it gives in n8n.
+      Object.defineProperty(execution, 'idempotencyKey', { value: idempotencyKey });
+      return execution;
     },
     get $executionId() {
       return scope.execution.id;

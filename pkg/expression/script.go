@@ -154,6 +154,8 @@ type description struct {
 		Mode      string `json:"mode"`
 		RawMode   string `json:"rawMode"`
 		ResumeURL string `json:"resumeUrl"`
+
+		IdempotencyKey string `json:"idempotencyKey"`
 	} `json:"execution"`
 	Node struct {
 		ID          string  `json:"id"`
@@ -177,7 +179,7 @@ func (s *Scope) describe() json.RawMessage {
 	var d description
 	d.Workflow.ID, d.Workflow.Name, d.Workflow.Active = s.Workflow.ID, s.Workflow.Name, s.Workflow.Active
 	d.Execution.ID, d.Execution.Mode, d.Execution.RawMode = s.Execution.ID, s.executionMode(), s.Execution.Mode
-	d.Execution.ResumeURL = s.Execution.ResumeURL
+	d.Execution.ResumeURL, d.Execution.IdempotencyKey = s.Execution.ResumeURL, s.Execution.IdempotencyKey
 	if s.Node != nil {
 		d.Node.ID, d.Node.Name, d.Node.TypeVersion, d.Node.WebhookID = s.Node.ID, s.Node.Name, s.Node.TypeVersion, s.Node.WebhookID
 	}

@@ -26,6 +26,10 @@ type Type struct {
 	workflow.Spec
 	// Waits: the type may return a Wait, so its runs are told where they can be resumed.
 	Waits bool
+	// Once reports whether a run of the node must not be repeated when its worker
+	// vanished in the middle, unless the workflow says otherwise (onWorkerLost): it
+	// does something outside that nobody can tell from its repetition. nil is never.
+	Once func(*workflow.Node) bool
 	// Inline types are cheap and have no side effects: the coordinator runs
 	// them itself when all their expressions are plain paths.
 	Inline bool

@@ -31,6 +31,9 @@ type Job struct {
 	// runs the job: it could be answered by now.
 	DispatchedAt int64 `json:"dispatchedAt"`
 	Confirm      bool  `json:"confirm,omitempty"`
+	// Once: the node must not run twice. A worker asks (Redelivery) before it runs the
+	// job, also when it was never delivered before.
+	Once bool `json:"once,omitempty"`
 	// Deadline in milliseconds since 1970; 0 is none.
 	Deadline int64 `json:"deadline,omitempty"`
 	// Plan is the JSON of a Plan: what does not change from run to run. PlanHash names
@@ -90,6 +93,9 @@ type Result struct {
 	// acknowledges it on the worker's behalf once the result is committed.
 	Ack    string      `json:"ack"`
 	Result node.Result `json:"result"`
+	// HandedBack: the worker stops and has no result. It gives the job back (-NAK); to be
+	// told keeps this from counting as a loss.
+	HandedBack bool `json:"handedBack,omitempty"`
 }
 
 // Reply is the answer to a Result or a Redelivery question.
@@ -108,13 +114,16 @@ const (
 	VerdictError = "error"
 )
 
-// Redelivery asks what to do with a job that was delivered before: run it or
-// drop it. Sent as a request to reprise.redelivery.
+// Redelivery asks what to do with a job that was delivered before, or that must
+// not run twice: run it or drop it. Sent as a request to reprise.redelivery.
 type Redelivery struct {
 	Version    int                `json:"v"`
 	Job        engine.JobID       `json:"job"`
 	Execution  engine.ExecutionID `json:"execution"`
 	Deliveries int                `json:"deliveries"`
+	// Asker names this delivery of the job to this worker, so that a question which
+	// is repeated because its answer was lost gets the same answer.
+	Asker string `json:"asker,omitempty"`
 }
 
 // Submission asks for a new execution: a request to the micro service's submit

@@ -115,6 +115,10 @@ func (w *Workflow) decodeNode(v gjson.Result) *Node {
 			n.Timeout = asInt(field, v)
 		case "pool":
 			n.Pool = text(v)
+		case "onWorkerLost":
+			n.OnWorkerLost = OnWorkerLost(text(v))
+		case "rateLimit":
+			n.RateLimit = text(v)
 		}
 		return true
 	})
@@ -173,6 +177,8 @@ func (w *Workflow) decodeSettings(v gjson.Result) {
 	s.ToolExecution = text(all["toolExecution"])
 	s.ErrorWorkflow = named(all["errorWorkflow"])
 	s.Timezone = named(all["timezone"])
+	s.OnWorkerLost = OnWorkerLost(text(all["onWorkerLost"]))
+	s.RateLimit, s.Priority = text(all["rateLimit"]), text(all["priority"])
 	var ok bool
 	if s.ExecutionTimeout, ok = number(all["executionTimeout"], 0); !ok {
 		w.problem(SeverityError, "", "settings.executionTimeout", "is %s, want a number of seconds", describe(all["executionTimeout"]))

@@ -73,7 +73,10 @@ func TestParseSettings(t *testing.T) {
 		"a text":         {`,"settings":"none"`, Settings{}},
 		"a list":         {`,"settings":[]`, Settings{}},
 		"inside a text":  {`,"settings":"{\"executionOrder\":\"v1\"}"`, Settings{ExecutionOrder: "v1"}},
-		"all":            {`,"settings":{"executionOrder":"v1","toolExecution":"sequential","timezone":"Europe/Berlin","errorWorkflow":"e1","executionTimeout":"60","maxRunsPerNode":"500"}`, Settings{"v1", "sequential", "e1", "Europe/Berlin", 60, 500}},
+		"all":            {`,"settings":{"executionOrder":"v1","toolExecution":"sequential","timezone":"Europe/Berlin","errorWorkflow":"e1","executionTimeout":"60","maxRunsPerNode":"500","onWorkerLost":"giveUp"}`, Settings{
+			ExecutionOrder: "v1", ToolExecution: "sequential", ErrorWorkflow: "e1", Timezone: "Europe/Berlin",
+			ExecutionTimeout: 60, MaxRunsPerNode: 500, OnWorkerLost: WorkerLostGiveUp,
+		}},
 		"n8n's defaults": {`,"settings":{"timezone":"DEFAULT","errorWorkflow":"DEFAULT","executionTimeout":-1}`, Settings{ExecutionTimeout: -1}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,6 +20,7 @@ func Validate(w *Workflow, c Catalog) Problems { return ValidateStart(w, c, "") 
 func ValidateStart(w *Workflow, c Catalog, start string) Problems {
 	v := &validator{w: w, c: c}
 	v.settings()
+	v.limits()
 	v.start(start)
 	v.names()
 	v.reachable = w.reachable(c, start)
@@ -72,6 +73,9 @@ func (v *validator) settings() {
 	default:
 		v.report(SeverityError, "", "settings.toolExecution", "%q is neither parallel nor sequential", s.ToolExecution)
 	}
+	if !s.OnWorkerLost.known() {
+		v.report(SeverityError, "", "settings.onWorkerLost", "%q is neither %s nor %s", s.OnWorkerLost, WorkerLostRepeat, WorkerLostGiveUp)
+	}
 	if s.Timezone != "" {
 		if _, err := time.LoadLocation(s.Timezone); err != nil {
 			v.report(SeverityError, "", "settings.timezone", "%q is no time zone; want a name such as Europe/Berlin", s.Timezone)
@@ -111,6 +115,7 @@ func (v *validator) names() {
 
 func (v *validator) node(n *Node) {
 	v.values(n)
+	v.nodeLimits(n)
 	spec := v.nodeType(n)
 	if spec == nil {
 		return
@@ -124,6 +129,9 @@ func (v *validator) values(n *Node) {
 	case OnErrorUnset, OnErrorStop, OnErrorContinue, OnErrorOutput:
 	default:
 		v.report(SeverityError, n.Name, "onError", "%q is none of %s, %s, %s", n.OnError, OnErrorStop, OnErrorContinue, OnErrorOutput)
+	}
+	if !n.OnWorkerLost.known() {
+		v.report(SeverityError, n.Name, "onWorkerLost", "%q is neither %s nor %s", n.OnWorkerLost, WorkerLostRepeat, WorkerLostGiveUp)
 	}
 	if n.Timeout < 0 {
 		v.report(SeverityError, n.Name, "timeout", "is %d; want milliseconds, or 0 for none", n.Timeout)

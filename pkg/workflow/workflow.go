@@ -48,6 +48,27 @@ type Node struct {
 	// reprise's own, other programs ignore them.
 	Timeout int    `json:"timeout,omitempty"`
 	Pool    string `json:"pool,omitempty"`
+	// OnWorkerLost says what becomes of a run whose worker vanished; it is
+	// reprise's own too. "" is the workflow's setting, or else the type's default.
+	OnWorkerLost OnWorkerLost `json:"onWorkerLost,omitempty"`
+	// RateLimit of the node's jobs over all executions of the workflow, in ParseRate's
+	// form; reprise's own too.
+	RateLimit string `json:"rateLimit,omitempty"`
+}
+
+// OnWorkerLost says what becomes of a run whose worker vanished in the middle.
+type OnWorkerLost string
+
+// The values of OnWorkerLost.
+const (
+	// WorkerLostRepeat runs the node again, with the same idempotency key.
+	WorkerLostRepeat OnWorkerLost = "repeat"
+	// WorkerLostGiveUp does not: the run fails, its outcome is unknown.
+	WorkerLostGiveUp OnWorkerLost = "giveUp"
+)
+
+func (o OnWorkerLost) known() bool {
+	return o == "" || o == WorkerLostRepeat || o == WorkerLostGiveUp
 }
 
 // CredentialRef names a credential; its secret is known to workers only.
@@ -77,6 +98,12 @@ type Settings struct {
 	Timezone         string  `json:"timezone,omitempty"`         // IANA name
 	ExecutionTimeout float64 `json:"executionTimeout,omitempty"` // seconds; 0 or less is none
 	MaxRunsPerNode   float64 `json:"maxRunsPerNode,omitempty"`   // bounds loops; 0 or less is the engine's own limit
+	// OnWorkerLost of the nodes that say nothing themselves.
+	OnWorkerLost OnWorkerLost `json:"onWorkerLost,omitempty"`
+	// RateLimit of new executions (ParseRate), and Priority of their jobs where the
+	// submission names none; both are reprise's own.
+	RateLimit string `json:"rateLimit,omitempty"`
+	Priority  string `json:"priority,omitempty"`
 }
 
 // Spec is what the document and the engine must know about a node type; the

@@ -12,7 +12,9 @@
 //
 // Requests that may change something carry an Idempotency-Key header that is
 // the same for every attempt of the run, unless the user sends one of his own.
-// With several items or pages, each request has a key of its own.
+// With several items or pages, each request has a key of its own. When a worker is
+// lost in the middle of a POST or PATCH the outcome is unknown and the request is not
+// sent again, unless the workflow itself names the key or says onWorkerLost: repeat.
 //
 // Secrets come from Call.Credentials, are never sent to another host by a
 // redirect, and are blanked out in errors.
@@ -20,6 +22,9 @@ package http
 
 import (
 	nethttp "net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/workflow"
@@ -52,14 +57,39 @@ func (c Config) Types() []*node.Type {
 	return []*node.Type{
 		{
 			Spec:    workflow.Spec{Type: TypeRequest, Versions: []float64{1, 2, 3, 4, 4.1, 4.2, 4.3, 4.4}},
+			Once:    changesOnce,
 			Execute: c.execute,
 		},
 		{
 			Spec:     workflow.Spec{Type: TypeTool, Versions: []float64{4, 4.1, 4.2, 4.3, 4.4}, ToolNode: true},
+			Once:     changesOnce,
 			Execute:  c.execute,
 			Describe: describe,
 		},
 	}
+}
+
+// changesOnce reports whether a request must not be sent again when its worker
+// vanished: HTTP itself says that of POST and PATCH, and of a method that is only known
+// when the node runs. When the workflow gives the request an idempotency key, its
+// author knows that the server looks at it; the key that is added by itself does not say
+// so.
+func changesOnce(n *workflow.Node) bool {
+	method := strings.ToUpper(gjson.GetBytes(n.Parameters, methodParameter(n)).String())
+	switch method {
+	case "", nethttp.MethodGet, nethttp.MethodHead, nethttp.MethodOptions, nethttp.MethodPut, nethttp.MethodDelete:
+		return false
+	}
+	parameters := strings.ToLower(string(n.Parameters))
+	return !strings.Contains(parameters, "idempotency-key") && !strings.Contains(parameters, "idempotencykey")
+}
+
+// methodParameter is where a node's version keeps the method.
+func methodParameter(n *workflow.Node) string {
+	if n.TypeVersion < 3 {
+		return "requestMethod"
+	}
+	return "method"
 }
 
 func reads(method string) bool {

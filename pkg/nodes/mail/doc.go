@@ -40,11 +40,13 @@ func Types() []*node.Type {
 	return []*node.Type{
 		{
 			Spec:    workflow.Spec{Type: TypeSend, Versions: []float64{1, 2, 2.1}},
+			Once:    always,
 			Waits:   true,
 			Execute: execute,
 		},
 		{
 			Spec:     workflow.Spec{Type: TypeTool, Versions: []float64{2, 2.1}, ToolNode: true},
+			Once:     always,
 			Waits:    true,
 			Execute:  execute,
 			Describe: describe,
@@ -56,3 +58,6 @@ func Types() []*node.Type {
 		},
 	}
 }
+
+// always: a mail that may have been sent is not sent again without being told to.
+func always(*workflow.Node) bool { return true }
