@@ -16,7 +16,7 @@ func Node(name, kind string, version float64, parameters Object) Object {
 
 // Document is a workflow. Its links are "A -> B" or "Tool ~ai_tool~> Agent".
 func Document(id string, settings Object, nodes []Object, links ...string) []byte {
-	all := Object{"executionOrder": "v1"}
+	all := Object{"executionOrder": "v1", "onWorkerLost": "repeat"}
 	for name, value := range settings {
 		all[name] = value
 	}

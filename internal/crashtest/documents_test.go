@@ -15,7 +15,7 @@ func node(name, kind string, version float64, parameters object) object {
 
 // document is a workflow. Its links are "A -> B" or "Tool ~ai_tool~> Agent".
 func document(id string, settings object, nodes []object, links ...string) []byte {
-	all := object{"executionOrder": "v1"}
+	all := object{"executionOrder": "v1", "onWorkerLost": "repeat"}
 	for name, value := range settings {
 		all[name] = value
 	}
