@@ -1,6 +1,7 @@
 package crashtest
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -190,7 +191,9 @@ func TestCoordinatorKilledBeforeItCancelsTheChild(t *testing.T) {
 		t.Fatal("the grandchild's node was not called")
 	}
 	middle := string(c.becomes(leaf, "running", func(x *run) bool { return x.Parent != "" }).Parent)
-	_ = c.conn.Cancel(t.Context(), engine.ExecutionID(ids[0]), "enough") // the answer may die with the coordinator
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	_ = c.conn.Cancel(ctx, engine.ExecutionID(ids[0]), "enough") // the answer may die with the coordinator
+	cancel()
 	back := c.succeed("before-cancel-orphan")
 	for _, id := range []string{ids[0], middle, leaf} {
 		x := c.finished(id)
