@@ -319,7 +319,9 @@ func (c *Coordinator) sweepWork(id engine.ExecutionID) *work {
 		id: id, fresh: true,
 		handle: func(x *execution) error {
 			x.republish, x.swept = true, true
-			x.dirty = x.idle() // claiming it has put the next look off by a short time only
+			// Claiming it has put the next look off by a short time only. What the group has
+			// done to the execution before is still to be committed.
+			x.dirty = x.dirty || x.idle()
 			return nil
 		},
 		finish: func(err error) {
