@@ -45,6 +45,9 @@ func (m *Machine) apply(s *State, ev Event) (Step, error) {
 		return Step{Ignored: true}, nil
 	}
 	if err == nil {
+		err = t.measure()
+	}
+	if err == nil {
 		t.advance()
 		var step Step
 		if step, err = t.commit(); err == nil {
@@ -96,6 +99,12 @@ func (t *tx) handle(ev Event) (bool, error) {
 			t.lost(job, ev.Message)
 		}
 		return ok, nil
+	case Enqueued:
+		t.at = ev.At
+		return t.enqueue(ev.Begin), nil
+	case Admitted:
+		t.at = ev.At
+		return t.admit()
 	case Retried:
 		t.at = ev.At
 		return t.restart(ev.From)
@@ -161,6 +170,27 @@ func (t *tx) start(ev Started) (bool, error) {
 		Run: -1, Once: node.ExecuteOnce,
 	})
 	return true, nil
+}
+
+// enqueue stores an execution that is to begin later.
+func (t *tx) enqueue(begin Started) bool {
+	if t.s.Meta.Status != "" {
+		return false
+	}
+	t.s.Meta.Status = StatusNew
+	t.put(TableMeta, fieldIdentity, identityOf(t.s.Meta), true)
+	t.setBegin(&begin)
+	return true
+}
+
+func (t *tx) admit() (bool, error) {
+	if t.s.Meta.Status != StatusNew || t.s.Begin == nil {
+		return false, nil
+	}
+	begin := *t.s.Begin
+	t.setBegin(nil)
+	t.s.Meta.Status = ""
+	return t.start(begin)
 }
 
 // begun sets an execution going.

@@ -37,6 +37,9 @@ type write struct {
 	field
 	value any  // nil deletes
 	fresh bool // the field did not exist before this event
+	// encoded is a record's value once it was measured, counted its bytes in Meta.RunBytes.
+	encoded []byte
+	counted int64
 }
 
 // encodeError says which field could not be written.
@@ -54,6 +57,11 @@ func (m *Machine) begin(s *State, at int64) *tx {
 
 // commit encodes what was touched.
 func (t *tx) commit() (Step, error) {
+	for i := range t.writes {
+		if err := t.weigh(&t.writes[i]); err != nil {
+			return Step{}, err
+		}
+	}
 	if progressOf(t.meta) != progressOf(t.s.Meta) {
 		t.put(TableMeta, fieldProgress, progressOf(t.s.Meta), false)
 	}
@@ -64,7 +72,10 @@ func (t *tx) commit() (Step, error) {
 			}
 			continue
 		}
-		value, err := encode(w.value)
+		value, err := w.encoded, error(nil)
+		if value == nil {
+			value, err = encode(w.value)
+		}
 		if err != nil {
 			return Step{}, &encodeError{what: string(w.table) + " " + w.name, err: err}
 		}
@@ -84,7 +95,7 @@ func (t *tx) rollback() {
 func (t *tx) put(table Table, name string, value any, fresh bool) {
 	f := field{table, name}
 	if i, ok := t.touched[f]; ok {
-		t.writes[i].value = value
+		t.writes[i].value, t.writes[i].encoded = value, nil
 		return
 	}
 	t.touched[f] = len(t.writes)
@@ -114,6 +125,20 @@ func unset[K comparable, V any](t *tx, m map[K]V, key K) (was V, had bool) {
 		delete(m, key)
 	}
 	return was, had
+}
+
+func (t *tx) setBegin(b *Started) {
+	old := t.s.Begin
+	if old == b {
+		return
+	}
+	t.undo = append(t.undo, func() { t.s.Begin = old })
+	t.s.Begin = b
+	if b == nil {
+		t.del(TableOpen, fieldBegin)
+	} else {
+		t.put(TableOpen, fieldBegin, b, true)
+	}
 }
 
 // Stack.

@@ -15,7 +15,7 @@ import (
 //  4. A round's Open is the number of its open records, and its requester is
 //     a job, parked, or waits on the stack; only the last round of a requester is open.
 //  5. A reference leads to a record.
-//  6. A running execution has a job: something with a deadline, a timer or a
+//  6. An execution that has not begun knows what to begin with. A running one has a job: something with a deadline, a timer or a
 //     worker behind it will happen. A waiting one has none, and nothing on its
 //     stack could run; every wait has a deadline or an outside party: a webhook, a
 //     question, or children that are still to end.
@@ -183,6 +183,10 @@ func checkRefs(s *State) error {
 
 func (m *Machine) checkLiveness(s *State) error {
 	switch s.Meta.Status {
+	case StatusNew:
+		if s.Begin == nil || len(s.Stack)+len(s.Jobs)+len(s.Parked)+len(s.Timers) > 0 {
+			return fmt.Errorf("the execution has not begun and has nothing to begin with, or has begun")
+		}
 	case StatusRunning:
 		if len(s.Jobs) == 0 {
 			return fmt.Errorf("the execution is running and waits for nothing")

@@ -22,6 +22,7 @@ const (
 	prefixContext = "context:"
 	prefixParked  = "parked:"
 	prefixChild   = "child:"
+	fieldBegin    = "begin"
 )
 
 func stackField(seq int64) string          { return strconv.FormatInt(seq, 10) }
@@ -52,12 +53,16 @@ type identity struct {
 	Depth       int          `json:"depth,omitempty"`
 	RetryOf     ExecutionID  `json:"retryOf,omitempty"`
 	Destination *Destination `json:"destination,omitempty"`
+
+	Priority string `json:"priority,omitempty"`
+	Tenant   string `json:"tenant,omitempty"`
 }
 
 func identityOf(m Meta) identity {
 	return identity{
 		m.ID, m.WorkflowHash, m.WorkflowID, m.WorkflowName, m.Mode, m.Flags,
 		m.Parent, m.Root, m.Depth, m.RetryOf, m.Destination,
+		m.Priority, m.Tenant,
 	}
 }
 
@@ -77,6 +82,7 @@ type progress struct {
 	LastWebhook int    `json:"lastWebhook,omitempty"`
 	TimeLeft    int64  `json:"timeLeft,omitempty"`
 	Orphans     string `json:"orphans,omitempty"` // ids with commas, so that values compare
+	RunBytes    int64  `json:"runBytes,omitempty"`
 }
 
 func progressOf(m Meta) progress {
@@ -86,7 +92,7 @@ func progressOf(m Meta) progress {
 	}
 	return progress{
 		m.Status, m.StartedAt, m.StoppedAt, m.LastNode, m.Error, m.NextIndex, m.NextJob, m.NextTop, m.NextLast, m.NextJoin,
-		m.LastWebhook + 1, m.TimeLeft, strings.Join(orphans, ","),
+		m.LastWebhook + 1, m.TimeLeft, strings.Join(orphans, ","), m.RunBytes,
 	}
 }
 
@@ -136,6 +142,9 @@ func (s *State) Tables() (Tables, error) {
 	}
 	put(TableMeta, fieldIdentity, identityOf(s.Meta))
 	put(TableMeta, fieldProgress, progressOf(s.Meta))
+	if s.Begin != nil {
+		put(TableOpen, fieldBegin, s.Begin)
+	}
 	for _, e := range s.Stack {
 		put(TableStack, stackField(e.Seq), e)
 	}
@@ -197,9 +206,10 @@ func RestoreMeta(fields map[string][]byte) (Meta, error) {
 		ID: id.ID, WorkflowHash: id.WorkflowHash, WorkflowID: id.WorkflowID, WorkflowName: id.WorkflowName,
 		Mode: id.Mode, Flags: id.Flags,
 		Parent: id.Parent, Root: id.Root, Depth: id.Depth, RetryOf: id.RetryOf, Destination: id.Destination,
+		Priority: id.Priority, Tenant: id.Tenant,
 		Status: p.Status, StartedAt: p.StartedAt, StoppedAt: p.StoppedAt, LastNode: p.LastNode, Error: p.Error,
 		NextIndex: p.NextIndex, NextJob: p.NextJob, NextTop: p.NextTop, NextLast: p.NextLast, NextJoin: p.NextJoin,
-		LastWebhook: p.LastWebhook - 1, TimeLeft: p.TimeLeft, Orphans: orphans,
+		LastWebhook: p.LastWebhook - 1, TimeLeft: p.TimeLeft, Orphans: orphans, RunBytes: p.RunBytes,
 	}, nil
 }
 
@@ -246,6 +256,9 @@ func Restore(t Tables) (*State, error) {
 
 func (s *State) restoreOpen(name string, value []byte) error {
 	switch {
+	case name == fieldBegin:
+		s.Begin = &Started{}
+		return json.Unmarshal(value, s.Begin)
 	case strings.HasPrefix(name, prefixJob):
 		j := &OpenJob{}
 		if err := json.Unmarshal(value, j); err != nil {

@@ -15,7 +15,7 @@ func (s *State) stopping() bool { return s.live() && s.Meta.Error != nil }
 // advance takes entries off the stack as long as one may run, and ends the
 // execution when nothing is left to do.
 func (t *tx) advance() {
-	for t.s.live() {
+	for t.s.live() && t.s.Meta.Status != StatusNew {
 		if t.s.stopping() {
 			if len(t.s.Jobs) == 0 {
 				t.end(StatusError, t.s.Meta.Error)
@@ -309,6 +309,7 @@ func (t *tx) closeReserved(e *Entry) {
 
 // clearOpen forgets what only a running execution needs.
 func (t *tx) clearOpen() {
+	t.setBegin(nil)
 	for _, caller := range t.s.callers() {
 		t.delRounds(caller)
 	}

@@ -17,6 +17,9 @@ type Limits struct {
 	RunsPerNode int
 	// Depth bounds how deep executions start one another; 0 is DefaultDepth.
 	Depth int
+	// RunDataBytes bounds the records that an execution writes, as they are stored; 0 is
+	// DefaultRunDataBytes.
+	RunDataBytes int64
 }
 
 // The limits of an execution that sets none.
@@ -37,6 +40,9 @@ func NewLimited(w *workflow.Workflow, c workflow.Catalog, l Limits) *Machine {
 	}
 	if w.Settings.MaxRunsPerNode > 0 {
 		l.RunsPerNode = int(w.Settings.MaxRunsPerNode)
+	}
+	if l.RunDataBytes <= 0 {
+		l.RunDataBytes = DefaultRunDataBytes
 	}
 	if l.Depth <= 0 {
 		l.Depth = DefaultDepth

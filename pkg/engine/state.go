@@ -10,6 +10,8 @@ import (
 // time. Only Apply changes it.
 type State struct {
 	Meta Meta
+	// Begin of an execution that waits for its turn (StatusNew), else nil.
+	Begin *Started
 	// Stack in stack order: the last entry is on top (greatest Seq).
 	Stack []*Entry
 	// Run is the run data: records by node, indexed by run. A nil record is a
@@ -50,6 +52,9 @@ type Meta struct {
 	Depth  int         `json:"depth,omitempty"`
 	// RetryOf is the execution that this one repeats.
 	RetryOf ExecutionID `json:"retryOf,omitempty"`
+	// Priority ("high", "low"; "" is normal) and Tenant of its jobs among those of others.
+	Priority string `json:"priority,omitempty"`
+	Tenant   string `json:"tenant,omitempty"`
 	// Destination of a run up to a node.
 	Destination *Destination `json:"destination,omitempty"`
 	Status      Status       `json:"status"`
@@ -69,6 +74,8 @@ type Meta struct {
 	LastWebhook int `json:"lastWebhook"`
 	// TimeLeft of the execution's time limit while it waits for people, in milliseconds.
 	TimeLeft int64 `json:"timeLeft,omitempty"`
+	// RunBytes is the length of all records written so far.
+	RunBytes int64 `json:"runBytes,omitempty"`
 	// Orphans are children to be cancelled that nobody waits for any more.
 	Orphans []ExecutionID `json:"orphans,omitempty"`
 	// Flags are the numbered behaviours this execution was started with. None

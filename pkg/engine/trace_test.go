@@ -110,6 +110,11 @@ func (x *execution) command(t *testing.T, d *datadriven.TestData) string {
 			return "error: " + err.Error() + "\n"
 		}
 		return x.print(ev)
+	case "enqueue":
+		// enqueue: the execution is stored and waits for its turn; admit: it begins.
+		return x.print(engine.Enqueued{At: x.now, Begin: engine.Started{At: x.now, Start: spaced(target)}})
+	case "admit":
+		return x.print(engine.Admitted{At: x.now})
 	case "reuse":
 		// reuse to=NODE [exclusive] [without=NODE]…: a new execution, p, runs up to a node with the run data so far.
 		data := x.state.RunExecutionData().Data.ResultData.RunData

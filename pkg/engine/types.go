@@ -18,8 +18,9 @@ type JobID string
 // Status is the status of an execution or of a run record, in n8n's words.
 type Status string
 
-// The statuses. New and Unknown are n8n's and never produced here.
+// The statuses. New is stored and not begun: it waits for its turn.
 const (
+	StatusNew      Status = "new"
 	StatusRunning  Status = "running"
 	StatusSuccess  Status = "success"
 	StatusError    Status = "error"
@@ -332,6 +333,18 @@ type Started struct {
 	Partial *Partial
 }
 
+// Enqueued stores an execution that has to wait for its turn; Begin is what Admitted
+// starts it with.
+type Enqueued struct {
+	At    int64
+	Begin Started
+}
+
+// Admitted starts an execution that waited for its turn.
+type Admitted struct {
+	At int64
+}
+
 // Destination is where a run ends.
 type Destination struct {
 	Node string `json:"nodeName"`
@@ -420,6 +433,8 @@ type WorkerLost struct {
 func (Started) isEvent()         {}
 func (NodeFinished) isEvent()    {}
 func (TimerFired) isEvent()      {}
+func (Enqueued) isEvent()        {}
+func (Admitted) isEvent()        {}
 func (Retried) isEvent()         {}
 func (Resumed) isEvent()         {}
 func (ChildFinished) isEvent()   {}
