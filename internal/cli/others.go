@@ -95,7 +95,7 @@ func hasErrorTrigger(w *workflow.Workflow) bool {
 // otherExecutions are those that did not end before x.
 func otherExecutions(ctx context.Context, conn *queue.Conn, x *queue.Execution) ([]queue.Execution, error) {
 	var others []queue.Execution
-	for r := (queue.ListRequest{Limit: retryPage}); ; {
+	for r := (queue.ListRequest{Limit: listPage}); ; {
 		page, err := conn.List(ctx, r)
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -80,20 +81,27 @@ func TestInterruptRun(t *testing.T) {
 // --data it finds again what it knew.
 func TestDev(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir, flows := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(flows, "a.json"), []byte(readAll(t, example("approval.json"))), 0o600))
 	for life := range 2 {
-		p := startProgram(t, "dev", "--nats-port", "0", "--http-addr", "127.0.0.1:0", "--data", dir)
+		p := startProgram(t, "dev", "--nats-port", "0", "--http-addr", "127.0.0.1:0", "--data", dir, "--workflows", flows)
 		require.Eventually(t, func() bool { return strings.Contains(p.stdout.String(), "Ctrl-C stops.") }, within, 20*time.Millisecond, "%s", p.stderr)
 		url := regexp.MustCompile(`export REPRISE_NATS_URL=(\S+)`).FindStringSubmatch(p.stdout.String())
 		require.NotNil(t, url, p.stdout.String())
 		assert.Contains(t, p.stdout.String(), "reprise submit --wait examples/agent-parallel-tools.json")
 		assert.Contains(t, p.stdout.String(), "reprise executions list")
+		assert.Regexp(t, `HTTP      http://127\.0\.0\.1:[1-9]\d*`, p.stdout.String())
 		if life == 0 {
-			got := reprise(t, "submit", "--wait", "--id", "kept", example("agent-parallel-tools.json"), "--nats", url[1])
+			got := reprise(t, "submit", "--until-waiting", "--id", "asks", "--workflow-id", "approval", "--nats", url[1])
+			assert.Equal(t, 3, got.code, got.stderr)
+			got = reprise(t, "submit", "--wait", "--id", "kept", example("agent-parallel-tools.json"), "--nats", url[1])
 			assert.Zero(t, got.code, got.stderr)
 			assert.Contains(t, got.stdout, "Calculator returned 42")
 		}
-		got := reprise(t, "executions", "show", "kept", "--nats", url[1])
+		got := reprise(t, "executions", "approvals", "--execution", "asks", "--nats", url[1]) // also after the restart
+		assert.Zero(t, got.code, got.stderr)
+		assert.Contains(t, got.stdout, "Send refund")
+		got = reprise(t, "executions", "show", "kept", "--nats", url[1])
 		assert.Zero(t, got.code, got.stderr)
 		assert.Contains(t, got.stdout, "success")
 		require.NoError(t, p.Process.Signal(syscall.SIGINT))

@@ -202,8 +202,8 @@ func (o *retryOptions) verdict(ctx context.Context, done []retried) error {
 	return nil
 }
 
-// retryPage is how many executions are asked for at once.
-const retryPage = 200
+// listPage is how many executions are asked for at once when all are looked at.
+const listPage = 200
 
 // find lists what --all means, oldest first, and says what it leaves out. All
 // executions are read, whatever their status: a newer one may be the retry of an older.
@@ -217,7 +217,7 @@ func (o *retryOptions) find(ctx context.Context, conn *queue.Conn) (ids []engine
 		oldest = time.Now().Add(-o.since).UnixMilli()
 	}
 	full := func() bool { return o.limit > 0 && len(ids) == o.limit }
-	for r := (queue.ListRequest{WorkflowID: o.workflowID, Limit: retryPage}); ; {
+	for r := (queue.ListRequest{WorkflowID: o.workflowID, Limit: listPage}); ; {
 		page, err := conn.List(ctx, r)
 		if err != nil {
 			return nil, "", err

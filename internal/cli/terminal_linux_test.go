@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/sjson"
 	"golang.org/x/sys/unix"
 )
 
@@ -147,4 +149,66 @@ func TestRetryAsks(t *testing.T) {
 	p.types(t, "y\n")
 	assert.Zero(t, p.exitCode(t), p.screen.String())
 	assert.Len(t, f.retries, 2)
+}
+
+// asking is a workflow that asks a person and then ends.
+const asking = `{"id": "asking", "name": "Asking", "settings": {"executionOrder": "v1"}, "nodes": [
+ {"id": "t", "name": "When called", "type": "n8n-nodes-base.executeWorkflowTrigger", "typeVersion": 1.1, "position": [0, 0], "parameters": {"inputSource": "passthrough"}},
+ {"id": "a", "name": "Boss", "type": "reprise.approval", "typeVersion": 1, "position": [200, 0], "parameters": {"message": "Is this price right?"}}
+], "connections": {"When called": {"main": [[{"node": "Boss", "type": "main", "index": 0}]]}}}`
+
+// TestRunAsksForChildren: the question of an execution that a workflow started is
+// asked as well; without a terminal it ends the run.
+func TestRunAsksForChildren(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "asking.json"), []byte(asking), 0o600))
+	parent := changed(t, "subworkflow-parent.json", "nodes.2.parameters", "x")
+	document, err := sjson.SetRaw(readAll(t, parent), "nodes.2.parameters", `{"workflowId": {"__rl": true, "mode": "id", "value": "asking"}, "mode": "each", "options": {}}`)
+	require.NoError(t, err)
+	parent = file(t, document)
+	p := startOnTerminal(t, os.Args[0], "run", "--workflows", dir, "--to", "Price each", parent)
+	for n := range 2 { // one for each order
+		p.sees(t, askedFor, n+1)
+		p.types(t, "y\n")
+	}
+	assert.Zero(t, p.exitCode(t), p.screen.String())
+	assert.Contains(t, p.screen.String(), "Is this price right?")
+	assert.Contains(t, p.stdout.String(), "priced by another workflow  success")
+
+	got := reprise(t, "run", "--workflows", dir, parent)
+	assert.Equal(t, 3, got.code, got.stderr)
+	assert.Contains(t, got.stdout, "Price each waits for executions it started")
+}
+
+// TestRunShowsMoment: on a terminal one sees until when a run waits.
+func TestRunShowsMoment(t *testing.T) {
+	t.Parallel()
+	document, err := sjson.SetRaw(readAll(t, example("wait-webhook.json")), "nodes.2.parameters", `{"amount": 2, "unit": "seconds"}`)
+	require.NoError(t, err)
+	p := startOnTerminal(t, os.Args[0], "run", file(t, document))
+	p.sees(t, "waiting until ", 1)
+	assert.Contains(t, p.screen.String(), "(Ctrl-C stops)")
+	assert.Zero(t, p.exitCode(t), p.screen.String())
+	assert.Contains(t, p.stdout.String(), "Wait for a payment  success")
+}
+
+// TestDemoOnTerminal: the demo asks, and takes no for an answer.
+func TestDemoOnTerminal(t *testing.T) {
+	t.Parallel()
+	p := startOnTerminal(t, os.Args[0], "demo")
+	p.sees(t, askedFor, 1)
+	p.types(t, "d\n")
+	assert.Zero(t, p.exitCode(t), p.screen.String())
+	assert.Contains(t, p.screen.String(), `"amount": 42`)
+	assert.Contains(t, p.stdout.String(), "denied by "+loginName())
+	assert.Contains(t, p.stdout.String(), "the bank was never asked")
+	assert.NotContains(t, p.stdout.String(), "is killed")
+
+	p = startOnTerminal(t, os.Args[0], "demo")
+	p.sees(t, askedFor, 1)
+	p.types(t, "a\n")
+	assert.Zero(t, p.exitCode(t), p.screen.String())
+	assert.Contains(t, p.stdout.String(), "worker A is killed (SIGKILL)")
+	assert.Contains(t, p.stdout.String(), "The card was charged once")
 }

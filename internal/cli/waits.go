@@ -33,6 +33,8 @@ type waits struct {
 
 	told map[string]bool // by token, what was said once
 	left map[string]bool // questions that the person left open
+
+	nextFamily time.Time // when executions are listed again
 }
 
 func newWaits(cmd *cobra.Command, conn *queue.Conn) *waits {
@@ -46,11 +48,11 @@ func newWaits(cmd *cobra.Command, conn *queue.Conn) *waits {
 // look deals with what x waits for. It reports whether all that is left needs
 // somebody who cannot answer here.
 func (w *waits) look(ctx context.Context, x *queue.Execution) (enough bool, err error) {
-	family, err := w.family(ctx, x)
+	family, all, err := w.family(ctx, x)
 	if err != nil {
 		return false, err
 	}
-	var goesOn bool
+	goesOn := !all
 	var soonest int64
 	for _, member := range family {
 		if member.Status != engine.StatusWaiting {
@@ -184,52 +186,68 @@ func (w *waits) decided(ctx context.Context, token string) <-chan struct{} {
 	return over
 }
 
+// familyShare is how many times longer than listing executions took the pause
+// before the next time is: on servers with many, looking must not become their load.
+const familyShare = 20
+
 // family returns x and, when it waits for executions it started, those of them
-// and of their children that are not over.
-func (w *waits) family(ctx context.Context, x *queue.Execution) ([]*queue.Execution, error) {
-	family := []*queue.Execution{x}
+// and of their children that are not over. all is false when they were listed so
+// recently that they are not listed again yet.
+func (w *waits) family(ctx context.Context, x *queue.Execution) (family []*queue.Execution, all bool, err error) {
+	family = []*queue.Execution{x}
 	if !slices.ContainsFunc(x.Waiting, func(wait queue.Waiting) bool { return wait.Kind == engine.WaitChildren }) {
-		return family, nil
+		return family, true, nil
 	}
-	parents := map[engine.ExecutionID]engine.ExecutionID{}
-	var open []engine.ExecutionID
-	for r := (queue.ListRequest{Limit: retryPage}); ; {
-		page, err := w.conn.List(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		over := page.Cursor == ""
-		for _, other := range page.Executions {
-			// The list is newest first: what began before x is none of its children.
-			if other.StartedAt < x.StartedAt {
-				over = true
-				break
-			}
-			if other.Parent != "" {
-				parents[other.ID] = other.Parent
-				if !other.Status.Finished() {
-					open = append(open, other.ID)
-				}
-			}
-		}
-		if over {
-			break
-		}
-		r.Cursor = page.Cursor
+	began := time.Now()
+	if began.Before(w.nextFamily) {
+		return family, false, nil
 	}
+	parents, open, err := w.started(ctx, x)
+	if err != nil {
+		return nil, false, err
+	}
+	w.nextFamily = time.Now().Add(familyShare * time.Since(began))
 	for _, id := range open {
 		if !below(parents, id, x.ID) {
 			continue
 		}
 		child, err := w.conn.Get(ctx, id, false)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if !child.Status.Finished() {
 			family = append(family, child)
 		}
 	}
-	return family, nil
+	return family, true, nil
+}
+
+// started lists the executions that others started since x began: their parents,
+// and which are not over.
+func (w *waits) started(ctx context.Context, x *queue.Execution) (parents map[engine.ExecutionID]engine.ExecutionID, open []engine.ExecutionID, err error) {
+	parents = map[engine.ExecutionID]engine.ExecutionID{}
+	for r := (queue.ListRequest{Limit: listPage}); ; {
+		page, err := w.conn.List(ctx, r)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, other := range page.Executions {
+			if other.StartedAt < x.StartedAt { // the list is newest first
+				return parents, open, nil
+			}
+			if other.Parent == "" {
+				continue
+			}
+			parents[other.ID] = other.Parent
+			if !other.Status.Finished() {
+				open = append(open, other.ID)
+			}
+		}
+		if page.Cursor == "" {
+			return parents, open, nil
+		}
+		r.Cursor = page.Cursor
+	}
 }
 
 // below reports whether an execution was started by root, or by one that was.
