@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -101,6 +102,9 @@ type API struct {
 	Get    func(ctx context.Context, r *GetRequest) (*Execution, error)
 	List   func(ctx context.Context, r *ListRequest) (*ListAnswer, error)
 	Cancel func(ctx context.Context, r *CancelRequest) error
+	// MaxSubmission bounds the bytes of a submission; larger ones are refused before they
+	// are read. 0 is no bound.
+	MaxSubmission int
 	// More endpoints by name; reprise.<name> is their subject.
 	More map[string]Handler
 }
@@ -173,7 +177,7 @@ func (c *Conn) ServeAPI(api API) (stop func(), err error) {
 		}
 	}
 	if api.Submit != nil {
-		if err = c.addEndpoint(service, EndpointSubmit, c.submitEndpoint(api.Submit)); err != nil {
+		if err = c.addEndpoint(service, EndpointSubmit, c.submitEndpoint(api.Submit, api.MaxSubmission)); err != nil {
 			stop()
 			return nil, err
 		}
@@ -230,7 +234,7 @@ func knownVersion(request []byte) error {
 
 // submitEndpoint has no goroutine per request unless its payload must be
 // fetched, and lets the coordinator take submissions in groups.
-func (c *Conn) submitEndpoint(submit func(context.Context, *Submission, func(engine.ExecutionID, *Problem))) micro.HandlerFunc {
+func (c *Conn) submitEndpoint(submit func(context.Context, *Submission, func(engine.ExecutionID, *Problem)), most int) micro.HandlerFunc {
 	room := make(chan struct{}, maxAPISubmits)
 	handle := func(ctx context.Context, r micro.Request, data []byte) {
 		s := &Submission{}
@@ -252,6 +256,11 @@ func (c *Conn) submitEndpoint(submit func(context.Context, *Submission, func(eng
 		})
 	}
 	return func(r micro.Request) {
+		if size := payloadSize(nats.Header(r.Headers()), r.Data()); most > 0 && size > int64(most) {
+			c.deleteBlob(blobOf(nats.Header(r.Headers())))
+			c.fail(r.Reply(), SubmissionTooLarge(size, most))
+			return
+		}
 		room <- struct{}{}
 		if blobOf(nats.Header(r.Headers())) == "" {
 			handle(context.Background(), r, r.Data())
@@ -267,6 +276,24 @@ func (c *Conn) submitEndpoint(submit func(context.Context, *Submission, func(eng
 			handle(context.WithoutCancel(ctx), r, data)
 		})
 	}
+}
+
+// SubmissionTooLarge is the refusal of a submission over its bound.
+func SubmissionTooLarge(size int64, most int) *Problem {
+	return &Problem{Code: CodeTooLarge, Message: fmt.Sprintf("the submission has %d bytes, %d are allowed: "+
+		"store the workflow and submit its id, or store large input elsewhere and submit where it is (REPRISE_MAX_SUBMISSION_BYTES)", size, most)}
+}
+
+// payloadSize is the length of a payload, wherever it is, as its sender says.
+func payloadSize(header nats.Header, body []byte) int64 {
+	if blobOf(header) == "" {
+		return int64(len(body))
+	}
+	size, err := strconv.ParseInt(header.Get(HeaderBlobSize), 10, 64)
+	if err != nil {
+		return 0 // the reader bounds what it fetches
+	}
+	return size
 }
 
 // fail answers a request with a problem, in the micro protocol's headers and in

@@ -23,6 +23,9 @@ type WorkerConfig struct {
 	// is given to another worker. 0 is 30 s. It is a property of the pool: the worker
 	// that starts last sets it for all.
 	AckWait time.Duration
+	// PoolSlots bounds the jobs of single pools within Slots; a pool that is not in it may
+	// take all.
+	PoolSlots map[string]int
 }
 
 // maxAckPending bounds the jobs of a pool that all workers together hold.
@@ -54,10 +57,12 @@ func (c *Conn) Jobs(_ context.Context, pools []string, config WorkerConfig) (*Jo
 		return nil, fmt.Errorf("a worker needs at least one slot for each of its %d pools: it has %d", len(pools), config.Slots)
 	}
 	var consumers []jetstream.ConsumerConfig
+	limits := map[string]int{}
 	for _, pool := range pools {
 		if err := ValidToken("pool", pool); err != nil {
 			return nil, err
 		}
+		limits[consumerJobs(pool)] = config.PoolSlots[pool]
 		consumers = append(consumers, jetstream.ConsumerConfig{
 			Durable: consumerJobs(pool), Description: "workers of pool " + pool,
 			FilterSubject: subjectJob + pool + ".*",
@@ -65,7 +70,7 @@ func (c *Conn) Jobs(_ context.Context, pools []string, config WorkerConfig) (*Jo
 			MaxDeliver: -1, MaxAckPending: maxAckPending, MaxWaiting: 8192,
 		})
 	}
-	p, err := c.newPuller(StreamJobs, config.Slots, consumers)
+	p, err := c.newPuller(StreamJobs, config.Slots, consumers, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +89,7 @@ func (j *JobConsumer) Next(ctx context.Context) (*JobDelivery, error) {
 		if err == nil {
 			return d, nil
 		}
-		j.p.release()
+		j.p.release(m)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -107,7 +112,7 @@ func (j *JobConsumer) Held() int {
 func (j *JobConsumer) open(ctx context.Context, m *nats.Msg) (*JobDelivery, error) {
 	meta, _ := parseAck(m.Reply)
 	d := &JobDelivery{
-		c: j.c, p: j.p, ack: m.Reply, deliveries: meta.deliveries, published: time.Unix(0, meta.published),
+		c: j.c, p: j.p, m: m, ack: m.Reply, deliveries: meta.deliveries, published: time.Unix(0, meta.published),
 		blob: blobOf(m.Header),
 	}
 	data, err := j.c.unpack(ctx, m.Header, m.Data)
@@ -153,6 +158,7 @@ func (j *JobConsumer) open(ctx context.Context, m *nats.Msg) (*JobDelivery, erro
 type JobDelivery struct {
 	c          *Conn
 	p          *puller
+	m          *nats.Msg
 	job        Job
 	ack        string
 	blob       string
@@ -189,4 +195,4 @@ func (d *JobDelivery) Nak(delay time.Duration) error { return d.c.Nak(d.ack, del
 func (d *JobDelivery) Term() error { return d.c.Term(d.Ack()) }
 
 // Done frees the job's slot. A second call is harmless.
-func (d *JobDelivery) Done() { d.done.Do(d.p.release) }
+func (d *JobDelivery) Done() { d.done.Do(func() { d.p.release(d.m) }) }

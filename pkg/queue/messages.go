@@ -137,10 +137,14 @@ type Submission struct {
 	Workflow     json.RawMessage `json:"workflow,omitempty"`
 	WorkflowHash string          `json:"workflowHash,omitempty"`
 	// WorkflowID names a workflow that was put into the store, in its latest form.
-	WorkflowID string         `json:"workflowId,omitempty"`
-	Start      string         `json:"start,omitempty"`
-	Mode       string         `json:"mode,omitempty"`
-	Input      workflow.Items `json:"input,omitempty"`
+	WorkflowID string `json:"workflowId,omitempty"`
+	Start      string `json:"start,omitempty"`
+	// Priority is "high", "normal" or "low"; "" is the workflow's own. Tenant is on whose
+	// behalf it runs: waiting jobs of different tenants take turns.
+	Priority string         `json:"priority,omitempty"`
+	Tenant   string         `json:"tenant,omitempty"`
+	Mode     string         `json:"mode,omitempty"`
+	Input    workflow.Items `json:"input,omitempty"`
 	// Destination runs the workflow up to a node only. With RunData of an earlier run
 	// ({"node": [record …]}) what it has is not run again.
 	Destination *engine.Destination         `json:"destination,omitempty"`
@@ -153,6 +157,8 @@ type Problem struct {
 	Message string `json:"message"`
 	// Details lists the single problems of an invalid workflow.
 	Details []string `json:"details,omitempty"`
+	// RetryAfter, of a problem that may be over then, is in milliseconds; 0 says nothing.
+	RetryAfter int64 `json:"retryAfter,omitempty"`
 }
 
 func (p *Problem) Error() string { return p.Message }

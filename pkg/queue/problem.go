@@ -13,6 +13,7 @@ const (
 	CodeGone            = "gone"             // 410: it has expired
 	CodeTooLarge        = "too_large"        // 413: the payload exceeds a limit
 	CodeInvalidWorkflow = "invalid_workflow" // 422: Details lists what is wrong
+	CodeOverloaded      = "overloaded"       // 429: too much work waits already; RetryAfter says when to try again
 	CodeInternal        = "internal"         // 500: a fault of reprise
 	CodeUnavailable     = "unavailable"      // 503: a server cannot be reached; worth another try
 	CodeFull            = "full"             // 507: Redis or NATS has no room for new work
@@ -20,7 +21,7 @@ const (
 
 var problemStatus = map[string]int{
 	CodeBadRequest: 400, CodeVersion: 400, CodeForbidden: 403, CodeNotFound: 404, CodeConflict: 409, CodeGone: 410,
-	CodeTooLarge: 413, CodeInvalidWorkflow: 422, CodeInternal: 500, CodeUnavailable: 503, CodeFull: 507,
+	CodeTooLarge: 413, CodeInvalidWorkflow: 422, CodeOverloaded: 429, CodeInternal: 500, CodeUnavailable: 503, CodeFull: 507,
 }
 
 // Status is the HTTP status that fits the problem's code; 500 for a code that

@@ -31,6 +31,7 @@ func TestProtocolExamples(t *testing.T) {
 		"queue.MemoryQuery": func() any { return &MemoryQuery{} }, "queue.MemoryAnswer": func() any { return &MemoryAnswer{} },
 		"queue.Control": func() any { return &Control{} }, "queue.LiveNotices": func() any { return &LiveNotices{} },
 		"queue.Submission": func() any { return &Submission{} }, "queue.DeadLetter": func() any { return &DeadLetter{} },
+		"queue.WorkerNotice": func() any { return &WorkerNotice{} }, "queue.CoordinatorNotice": func() any { return &CoordinatorNotice{} },
 		"queue.Execution": func() any { return &Execution{} }, "queue.Problem": func() any { return &Problem{} },
 	}
 	seen := map[string]bool{}
@@ -62,7 +63,7 @@ func TestProtocolExamples(t *testing.T) {
 
 func TestProtocolNamesEverything(t *testing.T) {
 	text := protocol(t)
-	for _, file := range []string{"subjects.go", "problem.go", "api.go", "holder.go"} {
+	for _, file := range []string{"subjects.go", "problem.go", "api.go", "holder.go", "announce.go", "overview.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		require.NoError(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {

@@ -69,18 +69,23 @@ type lane struct {
 	kick   chan struct{}
 	heard  atomic.Int64 // when the server last said something, in nanoseconds since 1970
 
+	limit int // messages that may be held at once, besides the puller's slots; 0 is as many as those
+
 	// guarded by p.mu
 	outstanding int  // messages asked for
+	held        int  // messages taken and not released
 	generation  int  // of the pulls that count
 	hungry      bool // the consumer had more messages when it gave the last one
 	lost        error
 }
 
-func (c *Conn) newPuller(stream string, slots int, consumers []jetstream.ConsumerConfig) (*puller, error) {
+// newPuller starts to pull. limits, by consumer, bound how many messages of one are held at
+// once; 0 is as many as there are slots.
+func (c *Conn) newPuller(stream string, slots int, consumers []jetstream.ConsumerConfig, limits map[string]int) (*puller, error) {
 	p := &puller{c: c, stream: stream, slots: slots, messages: make(chan *nats.Msg, slots), log: c.log}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	for _, config := range consumers {
-		l := &lane{p: p, config: config, inbox: c.nc.NewInbox(), kick: make(chan struct{}, 1)}
+		l := &lane{p: p, config: config, limit: limits[config.Durable], inbox: c.nc.NewInbox(), kick: make(chan struct{}, 1)}
 		sub, err := c.nc.Subscribe(l.inbox+".*", l.receive)
 		if err != nil {
 			p.close()
@@ -113,10 +118,15 @@ func (p *puller) take(ctx context.Context) (*nats.Msg, error) {
 	}
 }
 
-// release frees a slot.
-func (p *puller) release() {
+// release frees the slot of a message.
+func (p *puller) release(m *nats.Msg) {
 	p.mu.Lock()
 	p.held--
+	for _, l := range p.lanes {
+		if l.sub == m.Sub {
+			l.held--
+		}
+	}
 	first := p.next
 	p.next = (p.next + 1) % len(p.lanes)
 	p.mu.Unlock()
@@ -165,6 +175,9 @@ func (p *puller) grant(l *lane) int {
 	if len(p.lanes) > 1 {
 		n = p.share(l, n)
 	}
+	if l.limit > 0 {
+		n = min(n, l.limit-l.held-l.outstanding)
+	}
 	if n <= 0 {
 		return 0
 	}
@@ -180,7 +193,7 @@ func (p *puller) share(l *lane, free int) int {
 		if other == l {
 			continue
 		}
-		if other.outstanding == 0 {
+		if other.outstanding == 0 && (other.limit == 0 || other.held < other.limit) {
 			free--
 		}
 		othersHungry = othersHungry || other.hungry
@@ -379,9 +392,10 @@ func (l *lane) receive(m *nats.Msg) {
 		l.outstanding--
 	}
 	l.hungry = meta.pending > 0
-	excess := p.stopping || p.held >= p.slots
+	excess := p.stopping || p.held >= p.slots || l.limit > 0 && l.held >= l.limit
 	if !excess {
 		p.held++
+		l.held++
 	}
 	p.mu.Unlock()
 	if excess {

@@ -49,6 +49,9 @@ type SubmitMsg struct {
 func (s *SubmitMsg) Ack() {
 	s.answer(signalAck)
 	s.c.deleteBlob(blobOf(s.m.Header))
+// Size is the length of the submission in bytes.
+func (s *SubmitMsg) Size() int { return len(s.data) }
+
 }
 
 // Nak has the submission given out again after a delay.
@@ -94,7 +97,7 @@ func (c *Conn) ConsumeSubmissions(_ context.Context, handler func(*SubmitMsg)) (
 		Durable: consumerSubmit, Description: "coordinators", FilterSubject: subjectSubmission,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: 30 * time.Second,
 		MaxDeliver: -1, MaxAckPending: maxAckPending, MaxWaiting: 8192,
-	}})
+	}}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +109,7 @@ func (c *Conn) ConsumeSubmissions(_ context.Context, handler func(*SubmitMsg)) (
 			if err != nil {
 				return
 			}
-			s := &SubmitMsg{c: c, m: m, release: sync.OnceFunc(p.release)}
+			s := &SubmitMsg{c: c, m: m, release: sync.OnceFunc(func() { p.release(m) })}
 			if s.data, err = c.unpack(ctx, m.Header, m.Data); err != nil {
 				if errors.Is(err, ErrBlobNotFound) || errors.Is(err, ErrTooLarge) {
 					s.Term(&Problem{Code: CodeTooLarge, Message: err.Error()})

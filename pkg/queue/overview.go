@@ -1,0 +1,67 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-engine/reprise/pkg/engine"
+)
+
+// EndpointQueue tells operators what waits for whom.
+const EndpointQueue = "queue"
+
+// QueueRequest asks for it; with Counts for the number of executions by status too, which
+// asks every shard of Redis.
+type QueueRequest struct {
+	Version int  `json:"v"`
+	Counts  bool `json:"counts,omitempty"`
+}
+
+// QueueAnswer is the work of all coordinators and workers that were heard of lately.
+// Figures of others than the coordinator that answers are up to AnnounceEvery old.
+type QueueAnswer struct {
+	At           int64         `json:"at"` // milliseconds since 1970
+	Coordinators int           `json:"coordinators"`
+	Pools        []QueuePool   `json:"pools"`
+	Workers      []QueueWorker `json:"workers"`
+	// Executions by status; empty when they were not asked for.
+	Executions map[engine.Status]int64 `json:"executions,omitempty"`
+}
+
+// QueuePool is the work of one pool.
+type QueuePool struct {
+	Pool string `json:"pool"`
+	// Waiting jobs are held back by coordinators, Limited ones by a rate limit; Published ones
+	// were handed to NATS and are not answered: they are queued there or run.
+	Waiting   int `json:"waiting"`
+	Limited   int `json:"limited"`
+	Published int `json:"published"`
+	// Running is the number of jobs that workers say they hold.
+	Running int `json:"running"`
+	// OldestMillis is the age of the oldest job that waits or is published; 0 is none.
+	OldestMillis int64 `json:"oldestMs,omitempty"`
+	// Workers that serve the pool, and the jobs of it that they can run at once. Stuck: jobs
+	// of it are older than 30 s although a worker of it is idle, or it has no worker.
+	Workers int  `json:"workers"`
+	Slots   int  `json:"slots"`
+	Stuck   bool `json:"stuck,omitempty"`
+}
+
+// QueueWorker is one worker.
+type QueueWorker struct {
+	WorkerNotice
+	Seen int64 `json:"seen"` // its last notice, milliseconds since 1970
+}
+
+// Queue asks a coordinator for the work of all, with the executions by status when
+// counts is set.
+func (c *Conn) Queue(ctx context.Context, counts bool) (*QueueAnswer, error) {
+	answer, err := ask[*QueueAnswer](ctx, c, subjectAPI+EndpointQueue, QueueRequest{Version: Version, Counts: counts})
+	if err == nil && answer == nil {
+		err = errNoAnswer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get queue: %w", err)
+	}
+	return answer, nil
+}
