@@ -45,13 +45,13 @@ type SubmitMsg struct {
 	release func()
 }
 
+// Size is the length of the submission in bytes.
+func (s *SubmitMsg) Size() int { return len(s.data) }
+
 // Ack says that the execution is stored.
 func (s *SubmitMsg) Ack() {
 	s.answer(signalAck)
 	s.c.deleteBlob(blobOf(s.m.Header))
-// Size is the length of the submission in bytes.
-func (s *SubmitMsg) Size() int { return len(s.data) }
-
 }
 
 // Nak has the submission given out again after a delay.
