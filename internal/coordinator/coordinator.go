@@ -86,7 +86,8 @@ type Config struct {
 	// (default 3).
 	DeliveryLimit int
 	// SweepAfter is how long an execution that has jobs, or owes others something,
-	// may be without any event before that is done again (default 15 s).
+	// may be without any event before that is done again (default 15 s). From then on it
+	// is done half as often.
 	SweepAfter time.Duration
 	// TimerInterval is how often timers are looked at (default 200 ms).
 	TimerInterval time.Duration

@@ -33,7 +33,7 @@ type Coordinator struct {
 	MetricsAddr   string        `env:"REPRISE_METRICS_ADDR" help:"address for /healthz and /readyz, such as 127.0.0.1:9090; empty is off"`
 	Retention     time.Duration `env:"REPRISE_RETENTION" envDefault:"24h" help:"how long finished executions are kept"`
 	DeliveryLimit int           `env:"REPRISE_DELIVERY_LIMIT" envDefault:"3" help:"how often a job is given to a worker before it is given up"`
-	SweepAfter    time.Duration `env:"REPRISE_SWEEP_AFTER" envDefault:"15s" help:"how long an execution may be without any event before its open jobs are published again"`
+	SweepAfter    time.Duration `env:"REPRISE_SWEEP_AFTER" envDefault:"5s" help:"how long an execution may be without any event before its open jobs are published again; after that it is looked at half as often"`
 	DrainTimeout  time.Duration `env:"REPRISE_DRAIN_TIMEOUT" envDefault:"20s" help:"how long a stopping process may take to finish what it has begun"`
 	StreamReplica int           `env:"REPRISE_STREAM_REPLICAS" envDefault:"1" help:"replicas of the NATS streams (1, 3 or 5)"`
 
@@ -53,7 +53,7 @@ type Worker struct {
 	MetricsAddr     string        `env:"REPRISE_METRICS_ADDR" help:"address for /healthz and /readyz, such as 127.0.0.1:9091; empty is off"`
 	Pools           []string      `env:"REPRISE_WORKER_POOLS" envDefault:"default" help:"pools whose jobs this worker runs"`
 	Concurrency     int           `env:"REPRISE_WORKER_CONCURRENCY" envDefault:"32" help:"jobs that run at once"`
-	Lease           time.Duration `env:"REPRISE_JOB_LEASE" envDefault:"30s" help:"how long a job may be without a sign of life before another worker gets it (ack wait)"`
+	Lease           time.Duration `env:"REPRISE_JOB_LEASE" envDefault:"6s" help:"how long a job may be without a sign of life, which workers give three times as often, before another worker gets it (ack wait)"`
 	CredentialsFile string        `env:"REPRISE_CREDENTIALS_FILE" help:"credentials in the format of n8n's decrypted export"`
 	DrainTimeout    time.Duration `env:"REPRISE_DRAIN_TIMEOUT" envDefault:"20s" help:"how long running jobs may take after SIGTERM before they are handed back"`
 	// Warm starts the JavaScript engine in the background, so that the first

@@ -123,8 +123,8 @@ func (c *Conn) options() []nats.Option {
 		// A server that is reloaded with other credentials and back must not cost us
 		// the connection for good.
 		nats.IgnoreAuthErrorAbort(),
-		// A server that hangs is noticed in about ten seconds.
-		nats.PingInterval(4 * time.Second), nats.MaxPingsOutstanding(2),
+		// A server that hangs is noticed in five to seven and a half seconds.
+		nats.PingInterval(2500 * time.Millisecond), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(c.onDisconnect), nats.ReconnectHandler(c.onReconnect),
 		nats.ErrorHandler(c.onError),
 	}

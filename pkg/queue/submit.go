@@ -16,6 +16,10 @@ import (
 // submitSlots bounds the durable submissions a coordinator works on at a time.
 const submitSlots = 256
 
+// submitWait is how long a coordinator may take to store a submission before
+// another one gets it too: storing it twice is storing it once.
+const submitWait = 6 * time.Second
+
 // SubmitDurable stores a submission in StreamSubmit and returns when it is there:
 // a coordinator takes it now or later. Its ID is required and makes it
 // idempotent. What is wrong with it is not told here: it becomes a dead letter.
@@ -35,7 +39,7 @@ func (c *Conn) SubmitDurable(ctx context.Context, s *Submission) error {
 }
 
 // SubmitMsg is a durable submission given to this coordinator. It is given to
-// another one when none of Ack, Term and Nak is called within 30 s.
+// another one when none of Ack, Term and Nak is called within submitWait.
 type SubmitMsg struct {
 	Submission Submission
 
@@ -95,7 +99,7 @@ func (s *SubmitMsg) answer(signal []byte) {
 func (c *Conn) ConsumeSubmissions(_ context.Context, handler func(*SubmitMsg)) (stop func(), err error) {
 	p, err := c.newPuller(StreamSubmit, submitSlots, []jetstream.ConsumerConfig{{
 		Durable: consumerSubmit, Description: "coordinators", FilterSubject: subjectSubmission,
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: 30 * time.Second,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: submitWait,
 		MaxDeliver: -1, MaxAckPending: maxAckPending, MaxWaiting: 8192,
 	}}, nil)
 	if err != nil {
