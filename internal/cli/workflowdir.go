@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -23,7 +24,8 @@ type document struct {
 }
 
 // readWorkflowDir reads the workflows of a directory: *.json files. What is no
-// workflow is left out and told to the log; two of the same id are an error.
+// workflow is left out and told to the log, and so are different ones of the same id:
+// which of them is meant cannot be told, and maybe none is called.
 func readWorkflowDir(dir string, log *zap.Logger) ([]document, error) {
 	if dir == "" {
 		return nil, nil
@@ -33,7 +35,8 @@ func readWorkflowDir(dir string, log *zap.Logger) ([]document, error) {
 		return nil, fmt.Errorf("--workflows: %w", err)
 	}
 	var docs []document
-	byID := map[string]string{}
+	byID := map[string]document{}
+	unclear := map[string]bool{}
 	for _, entry := range entries {
 		if entry.IsDir() || !strings.EqualFold(filepath.Ext(entry.Name()), ".json") {
 			continue
@@ -53,12 +56,17 @@ func readWorkflowDir(dir string, log *zap.Logger) ([]document, error) {
 			d.id = strings.TrimSuffix(entry.Name(), filepath.Ext(entry.Name()))
 		}
 		if other, twice := byID[d.id]; twice {
-			return nil, fmt.Errorf("--workflows: %s and %s have the same id %q", other, file, d.id)
+			if other.workflow.Hash != w.Hash {
+				unclear[d.id] = true
+				log.Warn("workflows with the same id, none of them can be called", zap.String("id", d.id),
+					zap.String("file", other.file), zap.String("other", file))
+			}
+			continue
 		}
-		byID[d.id] = file
+		byID[d.id] = d
 		docs = append(docs, d)
 	}
-	return docs, nil
+	return slices.DeleteFunc(docs, func(d document) bool { return unclear[d.id] }), nil
 }
 
 // putDocuments stores workflows. One that the coordinators refuse is told by warn

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -73,8 +74,14 @@ func TestReadWorkflowDir(t *testing.T) {
 	assert.Equal(t, 2, seen.FilterMessage("not a workflow, left out").Len())
 
 	write("b.json", withID)
-	_, err = readWorkflowDir(dir, zap.NewNop())
-	assert.ErrorContains(t, err, `the same id "orders"`)
+	docs, err = readWorkflowDir(dir, zap.NewNop())
+	require.NoError(t, err)
+	assert.Len(t, docs, 2, "the same workflow twice is one")
+	write("c.json", strings.Replace(withID, `"name"`, `"changed": 1, "name"`, 1))
+	docs, err = readWorkflowDir(dir, zap.New(logs))
+	require.NoError(t, err)
+	assert.Len(t, docs, 1, "which of two is meant cannot be told")
+	assert.Equal(t, 1, seen.FilterMessageSnippet("same id").Len())
 	_, err = readWorkflowDir(filepath.Join(dir, "nowhere"), zap.NewNop())
 	assert.ErrorContains(t, err, "--workflows")
 	docs, err = readWorkflowDir("", zap.NewNop())
