@@ -25,7 +25,7 @@ func (c *Conn) ServeRedelivery(handler func(q *Redelivery, reply func(Reply))) (
 
 // AskRedelivery asks a coordinator what to do with a job that was delivered before.
 func (c *Conn) AskRedelivery(ctx context.Context, q *Redelivery) (Reply, error) {
-	return ask[Reply](ctx, c, subjectRedelivery, q)
+	return askAny[Reply](ctx, c, subjectRedelivery, q)
 }
 
 // MemoryQuery asks for the last N messages of a conversation; N <= 0 is all.
@@ -69,7 +69,7 @@ func (c *Conn) ServeMemory(load func(ctx context.Context, session string, n int)
 // LoadMemory returns the last n messages of a conversation, oldest first; n <= 0
 // means all.
 func (c *Conn) LoadMemory(ctx context.Context, session string, n int) ([]json.RawMessage, error) {
-	answer, err := ask[MemoryAnswer](ctx, c, subjectMemory, MemoryQuery{Version: Version, Session: session, N: n})
+	answer, err := askAny[MemoryAnswer](ctx, c, subjectMemory, MemoryQuery{Version: Version, Session: session, N: n})
 	if err == nil && answer.Error != "" {
 		err = errors.New(answer.Error)
 	}

@@ -13,11 +13,16 @@ import (
 )
 
 // directTimeout is how long a result waits for the coordinator that dispatched
-// its job before any other one is asked.
-const directTimeout = 5 * time.Second
+// its job before any other one is asked; anyTimeout is how long that one may take.
+// A coordinator that is paused keeps its subscriptions, so the server goes on
+// choosing it.
+const (
+	directTimeout = 3 * time.Second
+	anyTimeout    = 2 * time.Second
+)
 
-// ServeResults takes the results that are sent to this coordinator, and those
-// that are sent to any. handler is called for one at a time and must not block;
+// ServeResults takes the results that are sent to this coordinator, to any, and to
+// all of them. handler is called for one at a time and must not block;
 // size is the length of the message's payload in bytes. reply answers the
 // worker and may be called later, from any goroutine, once. stop takes no more
 // and returns when those that have arrived were handed over.
@@ -66,7 +71,13 @@ func (c *Conn) ServeResults(coordinator string, handler func(r *Result, size int
 		stopOwn()
 		return nil, err
 	}
-	return func() { stopAny(); stopOwn() }, nil
+	stopAll, err := c.subscribe(subjectResults, "", receive)
+	if err != nil {
+		stopAny()
+		stopOwn()
+		return nil, err
+	}
+	return func() { stopAll(); stopAny(); stopOwn() }, nil
 }
 
 func (c *Conn) reply(m *nats.Msg, reply Reply) {
@@ -80,7 +91,8 @@ func (c *Conn) reply(m *nats.Msg, reply Reply) {
 }
 
 // SendResult sends a result to the coordinator that dispatched its job and, when
-// that is gone or does not answer, to any other. The reply says whether it
+// that is gone or does not answer, to any other, and at last to all: a result that is
+// committed by several counts once. The reply says whether it
 // was committed; the error is ErrNoCoordinator or ErrUnavailable when nobody
 // answered, and the result has to be sent again.
 func (c *Conn) SendResult(ctx context.Context, coordinator string, r *Result) (Reply, error) {
@@ -98,15 +110,25 @@ func (c *Conn) SendResult(ctx context.Context, coordinator string, r *Result) (R
 	c.stats.resultBytes.Add(uint64(len(data)))
 	if ValidToken("coordinator", coordinator) == nil {
 		m.Subject = subjectResult + "." + coordinator
-		direct, cancel := context.WithTimeout(ctx, directTimeout)
-		reply, err := request[Reply](direct, c, m)
-		cancel()
+		reply, err := requestFor[Reply](ctx, c, m, directTimeout)
 		if err == nil || ctx.Err() != nil || (!errors.Is(err, ErrNoCoordinator) && !errors.Is(err, ErrUnavailable)) {
 			return reply, err
 		}
 		m.Subject, m.Reply = subjectResult, ""
 	}
+	reply, err := requestFor[Reply](ctx, c, m, anyTimeout)
+	if !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
+		return reply, err
+	}
+	m.Subject, m.Reply = subjectResults, ""
 	return request[Reply](ctx, c, m)
+}
+
+// requestFor is a request that waits for a part of ctx's time only.
+func requestFor[T any](ctx context.Context, c *Conn, m *nats.Msg, wait time.Duration) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return request[T](ctx, c, m)
 }
 
 // request sends a message and decodes the answer.
@@ -153,4 +175,20 @@ func ask[T any](ctx context.Context, c *Conn, subject string, question any) (ans
 		return answer, err
 	}
 	return request[T](ctx, c, m)
+}
+
+// askAny asks any coordinator, and another one when it keeps silent for
+// anyTimeout, as long as ctx lasts. What is asked must bear to be asked twice.
+func askAny[T any](ctx context.Context, c *Conn, subject string, question any) (answer T, err error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	for {
+		try, cancel := context.WithTimeout(ctx, anyTimeout)
+		answer, err = ask[T](try, c, subject, question)
+		silent := try.Err() != nil
+		cancel()
+		if err == nil || !silent || ctx.Err() != nil {
+			return answer, err
+		}
+	}
 }

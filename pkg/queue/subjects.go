@@ -25,6 +25,9 @@ const (
 	// reprise.result.<coordinator>: a request to the coordinator that dispatched the
 	// job; reprise.result (queue group): to any.
 	subjectResult = "reprise.result"
+	// A request to all coordinators at once: when the one of the group that was asked
+	// keeps silent, as one does that is paused.
+	subjectResults = "reprise.results"
 	// A request to any coordinator: may a job that was delivered before be run?
 	subjectRedelivery = "reprise.redelivery"
 	// A request to any coordinator: the messages of a conversation.
