@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,9 +15,19 @@ import (
 // Effect is one tool call of one execution as the outside world sees it.
 type Effect struct{ Execution, Tool string }
 
+// Call is one request for an effect.
+type Call struct {
+	Effect
+	Nth int // request for this effect, from 1
+	// Caller is the address of the worker's connection.
+	Caller string
+	// Gone ends when the worker has given up the request, or has died.
+	Gone context.Context
+}
+
 // Answering decides how the ledger answers a call of a tool, after its effect. It may
 // wait. A status of 400 or more is a failed tool.
-type Answering func(e Effect, nth int) (status int)
+type Answering func(Call) (status int)
 
 // Ledger is the outside world: an HTTP server that every tool calls. It counts a
 // call's effect when the request arrives, before it answers.
@@ -73,7 +84,7 @@ func (l *Ledger) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if answer != nil {
-		if status := answer(e, nth); status >= http.StatusBadRequest {
+		if status := answer(Call{Effect: e, Nth: nth, Caller: r.RemoteAddr, Gone: r.Context()}); status >= http.StatusBadRequest {
 			w.WriteHeader(status)
 			_ = json.NewEncoder(w).Encode(map[string]string{"message": "refused"})
 			return
@@ -91,8 +102,11 @@ func (l *Ledger) Answer(tool string, how Answering) {
 
 // Takes is an answer that comes after d.
 func Takes(d time.Duration) Answering {
-	return func(Effect, int) int {
-		time.Sleep(d)
+	return func(c Call) int {
+		select {
+		case <-time.After(d):
+		case <-c.Gone.Done():
+		}
 		return http.StatusOK
 	}
 }

@@ -1,0 +1,25 @@
+package faulttest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-engine/reprise/internal/cluster"
+)
+
+// stream is the server's JetStream, on a connection of its own.
+func stream(t *testing.T, c *cluster.Cluster) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(c.NATS.URL)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	return js
+}
+
+func count(text, part string) int { return strings.Count(text, part) }
