@@ -245,20 +245,23 @@ func (c *Cluster) KeyProblems() (found []string) {
 		base := strings.TrimSuffix(meta, "meta")
 		for _, table := range []string{"meta", "stack", "run", "open"} {
 			key := base + table
-			pipe := rdb.TxPipeline() // one moment
-			status, ttl, exists := pipe.HGet(ctx, meta, "~s"), pipe.PTTL(ctx, key), pipe.Exists(ctx, key)
-			if _, err := pipe.Exec(ctx); err != nil {
+			// One moment, and possible without memory, unlike a transaction.
+			reply, err := rdb.Eval(ctx, `return {redis.call('HGET', KEYS[1], '~s'), redis.call('PTTL', KEYS[2]), redis.call('EXISTS', KEYS[2])}`,
+				[]string{meta, key}).Slice()
+			if err != nil {
 				found = append(found, err.Error())
 				continue
 			}
-			if exists.Val() == 0 {
+			status, _ := reply[0].(string)
+			ttl, exists := reply[1].(int64), reply[2].(int64)
+			if exists == 0 {
 				continue
 			}
-			finished := engine.Status(status.Val()).Finished()
+			finished := engine.Status(status).Finished()
 			switch {
-			case finished && ttl.Val() <= 0:
+			case finished && ttl <= 0:
 				found = append(found, key+" of a finished execution has no expiry")
-			case !finished && ttl.Val() > 0:
+			case !finished && ttl > 0:
 				found = append(found, key+" of an unfinished execution expires")
 			case finished && table == "open":
 				found = append(found, key+" is left of a finished execution")
