@@ -37,6 +37,8 @@ func (t *tx) retry(job *OpenJob, node *workflow.Node, err *NodeError) bool {
 	next.Attempt++
 	next.Retries++
 	next.Deadline = 0
+	// The attempt that failed was answered, so that nobody was lost with it.
+	next.GivenAgain, next.GivenTo = 0, ""
 	next.RetryAt = t.at + wait
 	if err != nil {
 		t.s.Meta.LastNode = job.Entry.Node
