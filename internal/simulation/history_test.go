@@ -1,0 +1,234 @@
+package simulation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/state"
+	"github.com/reprise-engine/reprise/pkg/workflow"
+)
+
+// effect is a change of the world outside that a node made.
+type effect struct {
+	execution    engine.ExecutionID
+	node         string
+	run, attempt int
+	key          string // idempotency key
+	what         string
+	process      string
+}
+
+func (e effect) String() string {
+	return fmt.Sprintf("%s %s/%d#%d %s (%s)", e.execution, e.node, e.run, e.attempt, e.what, e.key)
+}
+
+// effectKey is what must happen under one idempotency key only.
+type effectKey struct {
+	execution engine.ExecutionID
+	node      string
+	run       int
+	what      string
+}
+
+// stored is what is known of an execution from its last commit.
+type stored struct {
+	version uint64
+	status  engine.Status
+	jobs    map[engine.JobID]string // open jobs and their attempt
+}
+
+// history is what has happened: effects, commits, results. It checks, event by event,
+// what must hold at all times.
+type history struct {
+	w        *world
+	machines map[string]*engine.Machine
+	known    map[engine.ExecutionID]*stored
+	keys     map[effectKey]string
+	effects  map[effectKey]int
+	doneBy   map[string]bool // "<execution> <node> <run>" that had an effect
+	// results that were sent, by job; answered is the step in which one was committed, by
+	// attempt.
+	results  map[engine.JobID]bool
+	answered map[string]int
+	attempts map[engine.JobID]string
+	letters  []queue.DeadLetter
+	finished int
+	commits  int
+}
+
+func newHistory(w *world) *history {
+	return &history{
+		w: w, machines: map[string]*engine.Machine{}, known: map[engine.ExecutionID]*stored{},
+		keys: map[effectKey]string{}, effects: map[effectKey]int{}, doneBy: map[string]bool{},
+		results: map[engine.JobID]bool{}, answered: map[string]int{}, attempts: map[engine.JobID]string{},
+	}
+}
+
+// delivered: the worker may run the job, unless it asks.
+func (h *history) delivered(p *process, job *queue.Job) {
+	h.attempts[job.ID] = attemptOf(job.IdempotencyKey, job.Attempt)
+	p.permits[h.attempts[job.ID]] = h.w.step
+}
+
+// asked: the worker may run the job if it is not answered now.
+func (h *history) asked(p *process, job engine.JobID) { p.permits[h.attempts[job]] = h.w.step }
+
+// sent: a result is on its way.
+func (h *history) sent(r *queue.Result) {
+	if r.Result.Error == nil {
+		h.results[r.Job] = true
+	}
+}
+
+func (h *history) dead(letter queue.DeadLetter) { h.letters = append(h.letters, letter) }
+
+// effect checks that nothing is done under two keys, and nothing by a worker that could
+// know that it was done.
+func (h *history) effect(p *process, e effect) {
+	id := effectKey{e.execution, e.node, e.run, e.what}
+	if key, ok := h.keys[id]; ok && key != e.key {
+		h.w.fail("%s was done under another key before: %s", e, key)
+	}
+	h.keys[id] = e.key
+	h.effects[id]++
+	h.doneBy[fmt.Sprintf("%s %s %d", e.execution, e.node, e.run)] = true
+	attempt := attemptOf(e.key, e.attempt)
+	if answered := h.answered[attempt]; answered != 0 && answered < p.permits[attempt] {
+		h.w.fail("%s is done by %s, which was allowed to in step %d, and was answered in step %d", e, p.name, p.permits[attempt], answered)
+	}
+}
+
+// committed checks every execution that a group of commits was about.
+func (h *history) committed(p *process, commits []state.Commit, errs []error) {
+	for i := range commits {
+		if errs[i] != nil {
+			h.w.trace("  ", string(commits[i].Execution), errs[i].Error())
+			continue
+		}
+		h.commits++
+		h.check(commits[i].Execution, p)
+	}
+}
+
+func (h *history) check(id engine.ExecutionID, p *process) {
+	loaded, err := h.w.store.Load(nil, []engine.ExecutionID{id}) //nolint:staticcheck // it takes none
+	if err != nil || loaded[0] == nil {
+		h.w.fail("execution %s is not stored after its commit: %v", id, err)
+		return
+	}
+	now := loaded[0]
+	before := h.known[id]
+	if before == nil {
+		before = &stored{}
+		h.known[id] = before
+	}
+	s, err := engine.Restore(now.Tables)
+	if err != nil {
+		h.w.fail("execution %s: %v", id, err)
+		return
+	}
+	switch {
+	case now.Version < before.version:
+		h.w.fail("execution %s went from version %d back to %d", id, before.version, now.Version)
+	case before.status.Finished() && (now.Version != before.version || now.Status != before.status):
+		h.w.fail("execution %s was finished (%s) and was changed", id, before.status)
+	case s.Meta.Status != now.Status:
+		h.w.fail("execution %s has the status %s and is indexed as %s", id, s.Meta.Status, now.Status)
+	}
+	m := h.machine(s.Meta.WorkflowHash)
+	if m == nil {
+		return
+	}
+	if err := m.Check(s); err != nil {
+		h.w.fail("committed by %s: %v", p.name, err)
+	}
+	jobs := map[engine.JobID]string{}
+	for jobID, job := range s.Jobs {
+		if job.RetryAt == 0 {
+			jobs[jobID] = attemptOf(job.IdempotencyKey, job.Attempt)
+		}
+	}
+	for jobID, attempt := range before.jobs {
+		if _, open := jobs[jobID]; !open && h.results[jobID] && h.answered[attempt] == 0 {
+			h.answered[attempt] = h.w.step
+		}
+	}
+	if now.Status.Finished() && !before.status.Finished() {
+		h.finished++
+	}
+	before.version, before.status, before.jobs = now.Version, now.Status, jobs
+	h.w.trace("  ", string(id), fmt.Sprint(now.Version), string(now.Status))
+}
+
+func (h *history) machine(hash string) *engine.Machine {
+	if m := h.machines[hash]; m != nil {
+		return m
+	}
+	document, err := h.w.store.Workflow(nil, hash) //nolint:staticcheck // it takes none
+	if err != nil {
+		h.w.fail("workflow of an execution: %v", err)
+		return nil
+	}
+	w, err := workflow.Parse(document)
+	if err != nil {
+		h.w.fail("workflow of an execution: %v", err)
+		return nil
+	}
+	m := engine.New(w, registry(nil))
+	h.machines[hash] = m
+	return m
+}
+
+// unfinished lists executions that are not over, with what they wait for.
+func (h *history) unfinished() []string {
+	var list []string
+	for id, x := range h.known {
+		if !x.status.Finished() {
+			var jobs []string
+			for job := range x.jobs {
+				jobs = append(jobs, string(job))
+			}
+			slices.Sort(jobs)
+			list = append(list, fmt.Sprintf("%s (%s, jobs %s)", id, x.status, strings.Join(jobs, " ")))
+		}
+	}
+	sort.Strings(list)
+	return list
+}
+
+// load reads an execution for the checks at the end.
+func (h *history) load(id engine.ExecutionID) *engine.State {
+	loaded, err := h.w.store.Load(nil, []engine.ExecutionID{id}) //nolint:staticcheck // it takes none
+	if err != nil || loaded[0] == nil {
+		return nil
+	}
+	s, err := engine.Restore(loaded[0].Tables)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// remembered checks that a conversation has each message once, and has all that
+// it must have.
+func (h *history) remembered(session string, must []string) {
+	messages, _ := h.w.store.Memory(nil, session, 0) //nolint:staticcheck // it takes none
+	seen := map[string]bool{}
+	for _, m := range messages {
+		var text string
+		if err := json.Unmarshal(m, &text); err != nil || seen[text] {
+			h.w.fail("the conversation %s has %s twice, or it cannot be read: %v", session, m, err)
+		}
+		seen[text] = true
+	}
+	for _, text := range must {
+		if !seen[text] {
+			h.w.fail("the conversation %s lacks %q", session, text)
+		}
+	}
+}

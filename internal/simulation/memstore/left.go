@@ -1,0 +1,39 @@
+package memstore
+
+import (
+	"slices"
+
+	"github.com/reprise-engine/reprise/pkg/engine"
+)
+
+// Left is what a store holds that somebody must still attend to.
+type Left struct {
+	Active    []string // executions that are to be swept
+	Timers    []string // "<execution>|<timer>"
+	Questions []string // tokens
+}
+
+// Left lists what must still be attended to, for checks that nothing is.
+func (s *Store) Left() Left {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := func(set map[string]int64) (list []string) {
+		for _, e := range sorted(set, nil) {
+			list = append(list, e.name)
+		}
+		return list
+	}
+	return Left{Active: names(s.active), Timers: names(s.timers), Questions: names(s.questions)}
+}
+
+// Executions lists the ids of all executions, sorted.
+func (s *Store) Executions() []engine.ExecutionID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := make([]engine.ExecutionID, 0, len(s.executions))
+	for id := range s.executions {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}

@@ -1,0 +1,403 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-engine/reprise/internal/simulation/memqueue"
+	"github.com/reprise-engine/reprise/internal/simulation/memstore"
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/queue"
+)
+
+// profile is how much of what goes wrong in one simulation. Not every kind of fault
+// is in every one: some mistakes show only when others do not cover them.
+type profile struct {
+	lost, unclear, late, twice, slow, verySlow float64 // probability for each operation
+	kills, pauses, wipes, restarts, drains     int
+
+	executions, coordinators, workers, slots, lanes, group, deliveryLimit int
+	// span is how long faults go on.
+	span time.Duration
+}
+
+// within is how long everything may take to end after the last fault.
+const within = 10 * time.Minute
+
+func newProfile(rng *rand.Rand, executions int) profile {
+	p := profile{
+		executions: executions, coordinators: 1 + rng.IntN(3), workers: 1 + rng.IntN(3), slots: 1 + rng.IntN(6),
+		lanes: 1 + rng.IntN(3), group: 1 + rng.IntN(16), deliveryLimit: 1_000_000,
+		span: time.Duration(20+rng.IntN(40)) * time.Second,
+	}
+	if rng.IntN(8) == 0 {
+		return p // nothing goes wrong
+	}
+	rate := func(most float64) float64 {
+		if rng.IntN(2) == 0 {
+			return 0
+		}
+		return most * rng.Float64()
+	}
+	p.lost, p.unclear, p.late, p.twice = rate(0.04), rate(0.05), rate(0.03), rate(0.08)
+	p.slow, p.verySlow = rate(0.2), rate(0.02)
+	count := func(most int) int {
+		if rng.IntN(2) == 0 {
+			return 0
+		}
+		return 1 + rng.IntN(most)
+	}
+	p.kills, p.pauses, p.drains = count(8), count(5), count(3)
+	if rng.IntN(4) == 0 {
+		p.wipes = 1
+	}
+	if rng.IntN(4) == 0 {
+		p.restarts = 1
+	}
+	return p
+}
+
+// faultless reports whether nothing goes wrong.
+func (p *profile) faultless() bool {
+	return p.lost+p.unclear+p.late+p.twice+p.verySlow == 0 && p.kills+p.pauses+p.wipes+p.restarts+p.drains == 0
+}
+
+// outcomeOf is what came of one seed.
+type outcomeOf struct {
+	seed       uint64
+	hash       uint64
+	failure    error
+	executions int // that ended, with children and error workflows
+	steps      int
+	commits    int
+	took       time.Duration // simulated
+	profile    profile
+}
+
+// simulate runs one seed in a bubble of its own. lines is told every event; may be nil.
+func simulate(t *testing.T, seed uint64, executions int, lines func(string)) (out outcomeOf) {
+	// A collection in the middle could change the order in which goroutines run.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer runtime.GC()
+	synctest.Test(t, func(*testing.T) {
+		rng := rand.New(rand.NewPCG(seed, 0x5eed)) //nolint:gosec // it must be repeatable
+		w := &world{seed: seed, profile: newProfile(rng, executions), rng: rng, started: time.Now(), wake: make(chan struct{}, 1), hash: &traceHash{lines: lines}}
+		w.calm = w.started.Add(w.profile.span)
+		w.store = memstore.New(memstore.Config{})
+		w.jobs = memqueue.NewStream(queue.StreamJobs, lease)
+		w.submissions = memqueue.NewStream(queue.StreamSubmit, submitWait)
+		w.history = newHistory(w)
+		l := newWorkload(rng, executions)
+		w.play(l)
+		out = outcomeOf{
+			seed: seed, hash: w.hash.sum, failure: w.failure, executions: w.history.finished, steps: w.step,
+			commits: w.history.commits, took: time.Since(w.started), profile: w.profile,
+		}
+	})
+	return out
+}
+
+// play starts everything, lets it run until all is over, checks, and stops everything.
+func (w *world) play(l *workload) {
+	w.note("%+v", w.profile)
+	for i := range w.profile.coordinators {
+		w.startCoordinator(fmt.Sprintf("c%d", i+1))
+	}
+	for i := range w.profile.workers {
+		w.startWorker(fmt.Sprintf("w%d", i+1))
+	}
+	w.plan()
+	w.startClients(l)
+	quiet := time.Time{}
+	w.run(func() bool {
+		switch now := w.now(); {
+		case now.Sub(w.calm) > within:
+			w.fail("not over %s after the last fault: %s", within, w.left())
+		case now.Before(w.calm) || !w.over():
+			quiet = time.Time{}
+		case quiet.IsZero():
+			quiet = now
+		default:
+			return now.Sub(quiet) > 12*time.Second // nothing comes back
+		}
+		return false
+	})
+	if w.failure == nil {
+		w.checkEnd(l)
+	}
+	w.end()
+}
+
+// startClients starts one client that stores workflows, then one for each execution.
+func (w *world) startClients(l *workload) {
+	w.clients = 1
+	setup := client{w.newProcess("setup"), rand.New(rand.NewPCG(w.seed, 1))} //nolint:gosec // it must be repeatable
+	clients := make([]client, len(l.executions))
+	for i := range l.executions {
+		clients[i] = client{w.newProcess(fmt.Sprintf("u%d", i)), rand.New(rand.NewPCG(w.seed, uint64(2+i)))} //nolint:gosec // as above
+	}
+	go func() {
+		defer w.clientDone()
+		setup.store(l.stored)
+		for i, d := range l.executions {
+			w.mu.Lock()
+			w.clients++
+			w.mu.Unlock()
+			go func() {
+				defer w.clientDone()
+				clients[i].run(d)
+			}()
+		}
+	}()
+}
+
+// plan draws when processes are killed and paused, and streams lost.
+func (w *world) plan() {
+	p := &w.profile
+	at := func() time.Duration { return w.between(time.Second, p.span) }
+	victim := func(can func(*process) bool) *process {
+		return w.any(func(v *process) bool { return can(v) && !v.draining })
+	}
+	either := func(v *process) bool { return v.coordinator != nil || v.worker != nil }
+	// A coordinator that stops in order waits on a mutex for work that is being handed
+	// in, which is no wait that moves the bubble's time: only workers do so here.
+	stoppable := func(v *process) bool { return v.worker != nil }
+	for range p.kills {
+		w.after(at(), &event{name: "kill", run: func() {
+			if v := victim(either); v != nil {
+				w.kill(v)
+				w.after(w.between(100*time.Millisecond, 12*time.Second), &event{name: "start " + v.role, run: func() { w.startRole(v.role) }})
+			}
+		}})
+	}
+	for range p.drains {
+		w.after(at(), &event{name: "stop", run: func() {
+			if v := victim(stoppable); v != nil {
+				w.note("stop %s in order", v.name)
+				v.draining = true
+				w.stop(v, false)
+				w.after(w.between(100*time.Millisecond, 12*time.Second), &event{name: "start " + v.role, run: func() { w.startRole(v.role) }})
+			}
+		}})
+	}
+	for range p.pauses {
+		w.after(at(), &event{name: "pause", run: func() {
+			if v := victim(either); v != nil {
+				long := w.between(time.Second, 3*lease)
+				w.note("pause %s for %s", v.name, long)
+				v.paused = w.now().Add(long)
+			}
+		}})
+	}
+	for range p.wipes {
+		w.after(at(), &event{name: "the job stream is lost", run: w.jobs.Wipe})
+	}
+	for range p.restarts {
+		w.after(at(), &event{name: "NATS is killed and started", run: func() {
+			w.jobs.Restart(w.now())
+			w.submissions.Restart(w.now())
+			for _, v := range w.processes {
+				v.mu.Lock()
+				v.connected, v.again = w.now(), true
+				v.mu.Unlock()
+			}
+		}})
+	}
+}
+
+// over reports whether nothing is left.
+func (w *world) over() bool {
+	if w.history.finished < len(w.history.known) || w.jobs.Len()+w.submissions.Len() > 0 {
+		return false
+	}
+	return w.left() == ""
+}
+
+// left says what is not over; "" when everything is.
+func (w *world) left() string {
+	w.mu.Lock()
+	clients, stopping := w.clients, w.stopping
+	w.mu.Unlock()
+	switch {
+	case clients > 0:
+		return fmt.Sprintf("%d clients are not done; executions: %s", clients, strings.Join(w.history.unfinished(), ", "))
+	case stopping > 0:
+		return fmt.Sprintf("%d processes have not stopped", stopping)
+	case w.history.finished < len(w.history.known):
+		return "executions: " + strings.Join(w.history.unfinished(), ", ")
+	case w.jobs.Len() > 0:
+		return "jobs in the queue: " + strings.Join(w.jobs.Subjects(), ", ")
+	case w.submissions.Len() > 0:
+		return "submissions: " + strings.Join(w.submissions.Subjects(), ", ")
+	}
+	if l := w.store.Left(); len(l.Active)+len(l.Timers)+len(l.Questions) > 0 {
+		return fmt.Sprintf("in the store: %+v", l)
+	}
+	return ""
+}
+
+// end stops what still runs, so that the bubble can be left.
+func (w *world) end() {
+	for _, p := range w.processes {
+		if !p.dead.Load() && !p.draining {
+			w.kill(p)
+		}
+	}
+	for range 100 {
+		synctest.Wait()
+		w.mu.Lock()
+		busy := w.clients + w.stopping
+		w.arrivals = nil
+		w.mu.Unlock()
+		if busy == 0 {
+			return
+		}
+		time.Sleep(10 * time.Second)
+	}
+}
+
+// checkEnd compares what came of all executions with what had to.
+func (w *world) checkEnd(l *workload) {
+	var remembered []string
+	for _, d := range l.executions {
+		s := w.history.load(engine.ExecutionID(d.id))
+		if s == nil {
+			w.fail("execution %s is not there", d.id)
+			continue
+		}
+		w.checkExecution(d, s)
+		if s.Meta.Status == engine.StatusSuccess {
+			for _, agent := range d.agents {
+				remembered = append(remembered, fmt.Sprintf("%s %s 0", d.id, agent))
+			}
+		}
+	}
+	for _, session := range append([]string{sharedSession}, sessions(l)...) {
+		var must []string
+		for _, text := range remembered {
+			if id, _, _ := strings.Cut(text, " "); l.session(id) == session {
+				must = append(must, text)
+			}
+		}
+		w.history.remembered(session, must)
+	}
+	for _, id := range w.store.Executions() {
+		w.checkEffects(id)
+	}
+	w.checkDecisions()
+	if len(w.history.letters) > 0 {
+		w.fail("dead letters: %+v", w.history.letters)
+	}
+}
+
+func sessions(l *workload) (names []string) {
+	for _, d := range l.executions {
+		names = append(names, d.id)
+	}
+	return names
+}
+
+func (l *workload) session(id string) string {
+	for _, d := range l.executions {
+		if d.id == id {
+			return d.session
+		}
+	}
+	return ""
+}
+
+func (w *world) checkExecution(d *document, s *engine.State) {
+	status := s.Meta.Status
+	if d.outside && status == engine.StatusCanceled {
+		return
+	}
+	if status != d.status {
+		w.fail("execution %s ended as %s, not as %s: %+v", d.id, status, d.status, s.Meta.Error)
+		return
+	}
+	outputs, _ := s.Outcome()
+	if want := strings.ReplaceAll(d.trail, in, "S"); status == engine.StatusSuccess {
+		got := "?"
+		if len(outputs) > 0 {
+			got = trailOf(outputs[0])
+		}
+		if got != want {
+			w.fail("execution %s gives\n%s, not\n%s", d.id, got, want)
+		}
+	}
+	if d.failed != "" && (s.Meta.Error == nil || s.Meta.Error.Node != d.failed) {
+		w.fail("execution %s failed with %+v and not in %s", d.id, s.Meta.Error, d.failed)
+	}
+	handler := w.history.load(engine.ExecutionID(d.id + "-error"))
+	if d.handler != (handler != nil) {
+		w.fail("execution %s: an error workflow was to be started: %v, and was: %v", d.id, d.handler, handler != nil)
+	}
+}
+
+// checkEffects checks that what an execution has a good record of was done, and, when
+// nothing went wrong, once.
+func (w *world) checkEffects(id engine.ExecutionID) {
+	s := w.history.load(id)
+	for name, runs := range s.Run {
+		if !acts(name) {
+			continue
+		}
+		for run, r := range runs {
+			if r != nil && r.Status == engine.StatusSuccess && !w.history.doneBy[fmt.Sprintf("%s %s %d", id, name, run)] {
+				w.fail("run %d of %s in execution %s is recorded and had no effect", run, name, id)
+			}
+		}
+	}
+}
+
+// acts reports whether a node has effects, by its name.
+func acts(name string) bool {
+	for _, prefix := range []string{"Start", "Inline"} {
+		if strings.HasPrefix(name, prefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkDecisions checks that of two who decide one has won, and that the execution
+// went on with that one's decision.
+func (w *world) checkDecisions() {
+	won := map[string]decision{}
+	for _, d := range w.decisions {
+		if !d.won {
+			continue
+		}
+		if other, twice := won[d.token]; twice {
+			w.fail("the question %s was decided by %s and by %s", d.token, other.by, d.by)
+		}
+		won[d.token] = d
+	}
+	for _, d := range w.decisions {
+		id, _, _ := engine.SplitToken(d.token)
+		s := w.history.load(id)
+		for _, runs := range s.Run {
+			for _, r := range runs {
+				if r == nil || r.Metadata == nil || r.Metadata.Wait != d.token {
+					continue
+				}
+				by := ""
+				if r.Metadata.Decision != nil {
+					by = r.Metadata.Decision.By
+				}
+				if d.won && (by != d.by || r.Metadata.Decision.Approved != d.approved) {
+					w.fail("%s was told that it had decided %s, which is recorded as decided by %q", d.by, d.token, by)
+				}
+				if !d.won && d.sure && by == d.by {
+					w.fail("%s decided %s and was told at once that it had not", d.by, d.token)
+				}
+			}
+		}
+	}
+}
