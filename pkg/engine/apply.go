@@ -104,7 +104,7 @@ func (t *tx) handle(ev Event) (bool, error) {
 		return t.enqueue(ev.Begin), nil
 	case Admitted:
 		t.at = ev.At
-		return t.admit()
+		return t.admit(ev.From)
 	case Retried:
 		t.at = ev.At
 		return t.restart(ev.From)
@@ -183,13 +183,16 @@ func (t *tx) enqueue(begin Started) bool {
 	return true
 }
 
-func (t *tx) admit() (bool, error) {
+func (t *tx) admit(from *State) (bool, error) {
 	if t.s.Meta.Status != StatusNew || t.s.Begin == nil {
 		return false, nil
 	}
 	begin := *t.s.Begin
 	t.setBegin(nil)
 	t.s.Meta.Status = ""
+	if from != nil {
+		return t.restart(from)
+	}
 	return t.start(begin)
 }
 

@@ -14,6 +14,8 @@ type Origin struct {
 	Mode    string
 	Parent  ExecutionID // that started it, "" for none
 	RetryOf ExecutionID // that it repeats, "" for none
+	// Detached: the parent does not wait for its end.
+	Detached bool
 }
 
 // ReadOrigin reads a value of OriginField. A field that is absent is no origin.
@@ -27,7 +29,7 @@ func ReadOrigin(value []byte) (Origin, error) {
 	}
 	o := Origin{Mode: id.Mode, RetryOf: id.RetryOf}
 	if id.Parent != nil {
-		o.Parent = id.Parent.Execution
+		o.Parent, o.Detached = id.Parent.Execution, id.Parent.Detached
 	}
 	return o, nil
 }

@@ -343,6 +343,9 @@ type Enqueued struct {
 // Admitted starts an execution that waited for its turn.
 type Admitted struct {
 	At int64
+	// From, when not nil, takes the place of Enqueued.Begin: the execution goes on where
+	// that one broke off, as with Retried.
+	From *State
 }
 
 // Destination is where a run ends.

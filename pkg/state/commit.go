@@ -64,8 +64,8 @@ const (
 
 // commitScript writes one commit.
 //
-//	KEYS  1-4 meta, stack, run, open; 5 active; 6 timers; 7 index:running; 8 index:waiting;
-//	      when it creates or finishes also 9 finished; 10 index:success; 11 index:error; 12 index:canceled;
+//	KEYS  1-4 meta, stack, run, open; 5 active; 6 timers; 7 index:running; 8 index:waiting; 9 index:new;
+//	      when it creates or finishes also 10 finished; 11 index:success; 12 index:error; 13 index:canceled;
 //	      when questions change the last one is questions
 //	ARGV  1 version expected, "0" creates   2 execution   3 token   4 token field of the next version
 //	      5 status   6 next sweep, "" leaves it or, when it finishes, is none
@@ -94,7 +94,7 @@ if version then
     if creates then return 4 end
     return 3
   end
-  if status ~= 'running' and status ~= 'waiting' then return 6 end
+  if status ~= 'running' and status ~= 'waiting' and status ~= 'new' then return 6 end
 elseif not creates then
   return 5
 end
@@ -129,16 +129,16 @@ end
 
 if creates then
   -- An execution of this id may have been here and expired.
-  call('ZREM', KEYS[9], id)
-  for i = 10, 12 do call('ZREM', KEYS[i], id) end
+  call('ZREM', KEYS[10], id)
+  for i = 11, 13 do call('ZREM', KEYS[i], id) end
 end
 if status ~= ARGV[5] then
-  local index = {running = KEYS[7], waiting = KEYS[8], success = KEYS[10], error = KEYS[11], canceled = KEYS[12]}
+  local index = {running = KEYS[7], waiting = KEYS[8], new = KEYS[9], success = KEYS[11], error = KEYS[12], canceled = KEYS[13]}
   if status then call('ZREM', index[status], id) end
   call('ZADD', index[ARGV[5]], have[3] or ARGV[8], id)
 end
 if finishes then
-  call('ZADD', KEYS[9], ARGV[9], id)
+  call('ZADD', KEYS[10], ARGV[9], id)
   for i = 1, 4 do call('PEXPIRE', KEYS[i], ARGV[7]) end
 end
 if ARGV[6] ~= '' then
@@ -264,11 +264,11 @@ func (s *Store) commitCall(ctx context.Context, c *Commit) (*redis.Cmd, error) {
 	}
 	set, clear := scoresOf(c.Timers, func(timer string) string { return timerMember(c.Execution, timer) })
 
-	keys := make([]string, 0, 13)
+	keys := make([]string, 0, 14)
 	for _, t := range tables {
 		keys = append(keys, k.table(c.Execution, t))
 	}
-	keys = append(keys, k.active, k.timers, k.index[engine.StatusRunning], k.index[engine.StatusWaiting])
+	keys = append(keys, k.active, k.timers, k.index[engine.StatusRunning], k.index[engine.StatusWaiting], k.index[engine.StatusNew])
 	if c.Version == 0 || finishes {
 		keys = append(keys, k.finished, k.index[engine.StatusSuccess], k.index[engine.StatusError], k.index[engine.StatusCanceled])
 	}

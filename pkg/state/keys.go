@@ -29,11 +29,16 @@ func ShardOf(id string) int {
 //	reprise:{sNNN}:questions           zset   tokens of open questions by the time they were asked (ms)
 //	reprise:{sNNN}:finished            zset   finished executions by end (ms)
 //	reprise:{sNNN}:index:<status>      zset   executions of this status by start (ms)
+//	reprise:{wNNN}:gate:<workflow>:in  zset   executions that hold a place of a workflow, by when they got it (ms;
+//	                                          negative while nobody has said that they began)
+//	reprise:{wNNN}:gate:<workflow>:queue  zset  executions that wait for a place, in order
+//	reprise:{wNNN}:gates               hash   workflow -> its limit, of the gates that have anybody
 //	reprise:{mNNN}:memory:<session>    list   messages of a chat, oldest first
 //	reprise:{mNNN}:memory:<session>:ids  zset  ids of the last appends, by order
 //	reprise:workflow:<hash>            string the workflow document
 //	reprise:workflows                  hash   workflow id -> WorkflowRecord (JSON)
 //	reprise:secret:<name>              string a key that all processes share
+//	reprise:turn:<name>                string whoever does <name> in this interval has set it
 //
 // An execution is in exactly one index; a finished one is in finished too, and while it is
 // unsettled also in active. Ids hold no colon, so that execution
@@ -76,7 +81,7 @@ type shardKeys struct {
 
 // statuses in the order in which lists are merged.
 var statuses = []engine.Status{
-	engine.StatusRunning, engine.StatusWaiting, engine.StatusSuccess, engine.StatusError, engine.StatusCanceled,
+	engine.StatusNew, engine.StatusRunning, engine.StatusWaiting, engine.StatusSuccess, engine.StatusError, engine.StatusCanceled,
 }
 
 func newShardKeys(prefix string) *[Shards]shardKeys {

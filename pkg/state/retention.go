@@ -36,7 +36,7 @@ const (
 //	reply one of the remove… numbers
 var removeScript = newScript(`
 local status = redis.call('HGET', KEYS[1], '~s')
-if status == 'running' or status == 'waiting' then return -1 end
+if status == 'running' or status == 'waiting' or status == 'new' then return -1 end
 local stopped = redis.call('ZSCORE', KEYS[5], ARGV[1])
 if ARGV[2] ~= '' and stopped and tonumber(stopped) > tonumber(ARGV[2]) then return -2 end
 if ARGV[2] == '' and status and redis.call('ZSCORE', KEYS[9], ARGV[1]) then return -3 end

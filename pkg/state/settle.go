@@ -19,7 +19,7 @@ const settleGroup = 256
 //	reply 1 settled, 0 unfinished or settled before
 var settleScript = newScript(`
 local status = redis.call('HGET', KEYS[1], '~s')
-if status == 'running' or status == 'waiting' then return 0 end
+if status == 'running' or status == 'waiting' or status == 'new' then return 0 end
 return redis.call('ZREM', KEYS[2], ARGV[1])
 `)
 

@@ -186,6 +186,9 @@ func (w *Workflow) decodeSettings(v gjson.Result) {
 	if s.MaxRunsPerNode, ok = number(all["maxRunsPerNode"], 0); !ok {
 		w.problem(SeverityError, "", "settings.maxRunsPerNode", "is %s, want a number", describe(all["maxRunsPerNode"]))
 	}
+	if s.MaxConcurrency, ok = number(all["maxConcurrency"], 0); !ok {
+		w.problem(SeverityError, "", "settings.maxConcurrency", "is %s, want a number", describe(all["maxConcurrency"]))
+	}
 }
 
 // named reads a setting in which "DEFAULT" is n8n's word for none.

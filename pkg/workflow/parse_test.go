@@ -68,14 +68,14 @@ func TestParseSettings(t *testing.T) {
 		settings string
 		want     Settings
 	}{
-		"absent":         {``, Settings{}},
-		"null":           {`,"settings":null`, Settings{}},
-		"a text":         {`,"settings":"none"`, Settings{}},
-		"a list":         {`,"settings":[]`, Settings{}},
-		"inside a text":  {`,"settings":"{\"executionOrder\":\"v1\"}"`, Settings{ExecutionOrder: "v1"}},
-		"all":            {`,"settings":{"executionOrder":"v1","toolExecution":"sequential","timezone":"Europe/Berlin","errorWorkflow":"e1","executionTimeout":"60","maxRunsPerNode":"500","onWorkerLost":"giveUp"}`, Settings{
+		"absent":        {``, Settings{}},
+		"null":          {`,"settings":null`, Settings{}},
+		"a text":        {`,"settings":"none"`, Settings{}},
+		"a list":        {`,"settings":[]`, Settings{}},
+		"inside a text": {`,"settings":"{\"executionOrder\":\"v1\"}"`, Settings{ExecutionOrder: "v1"}},
+		"all": {`,"settings":{"executionOrder":"v1","toolExecution":"sequential","timezone":"Europe/Berlin","errorWorkflow":"e1","executionTimeout":"60","maxRunsPerNode":"500","onWorkerLost":"giveUp","maxConcurrency":"3"}`, Settings{
 			ExecutionOrder: "v1", ToolExecution: "sequential", ErrorWorkflow: "e1", Timezone: "Europe/Berlin",
-			ExecutionTimeout: 60, MaxRunsPerNode: 500, OnWorkerLost: WorkerLostGiveUp,
+			ExecutionTimeout: 60, MaxRunsPerNode: 500, OnWorkerLost: WorkerLostGiveUp, MaxConcurrency: 3,
 		}},
 		"n8n's defaults": {`,"settings":{"timezone":"DEFAULT","errorWorkflow":"DEFAULT","executionTimeout":-1}`, Settings{ExecutionTimeout: -1}},
 	} {

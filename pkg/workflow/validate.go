@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -61,6 +62,9 @@ func (v *validator) report(s Severity, node, field, format string, args ...any) 
 	v.problems = append(v.problems, Problem{s, node, field, fmt.Sprintf(format, args...)})
 }
 
+// maxConcurrency is the greatest settings.maxConcurrency; more is as good as no limit.
+const maxConcurrency = 1_000_000
+
 func (v *validator) settings() {
 	s := v.w.Settings
 	switch s.ExecutionOrder {
@@ -75,6 +79,9 @@ func (v *validator) settings() {
 	}
 	if !s.OnWorkerLost.known() {
 		v.report(SeverityError, "", "settings.onWorkerLost", "%q is neither %s nor %s", s.OnWorkerLost, WorkerLostRepeat, WorkerLostGiveUp)
+	}
+	if n := s.MaxConcurrency; n < 0 || n != math.Trunc(n) || n > maxConcurrency {
+		v.report(SeverityError, "", "settings.maxConcurrency", "%v is not a number of executions from 1 to %d, or 0 for the coordinators' limit", n, maxConcurrency)
 	}
 	if s.Timezone != "" {
 		if _, err := time.LoadLocation(s.Timezone); err != nil {

@@ -106,6 +106,12 @@ func TestValidate(t *testing.T) {
 			`error: settings.executionTimeout: is the text "long", want a number of seconds`,
 			`error: settings.maxRunsPerNode: is the text "many", want a number`,
 		}},
+		"half an execution": {start, `,"settings":{"maxConcurrency":0.5}`, []string{
+			`error: settings.maxConcurrency: 0.5 is not a number of executions from 1 to 1000000, or 0 for the coordinators' limit`,
+		}},
+		"fewer than none": {start, `,"settings":{"maxConcurrency":-1}`, []string{
+			`error: settings.maxConcurrency: -1 is not a number of executions from 1 to 1000000, or 0 for the coordinators' limit`,
+		}},
 		"bad pinned data":  {start, `,"pinData":{"Start":[1],"Gone":7}`, []string{`error: node "Start", pinData: item 0 is 1, want an object`, `error: node "Gone", pinData: is 7, want a list of items`}},
 		"no model":         {start + "Agent agent\nStart -main-> Agent", ``, []string{`error: node "Agent", ai_languageModel: a Chat Model must be connected and enabled`}},
 		"model disabled":   {start + "Agent agent\nModel model \"disabled\":true\nStart -main-> Agent\nModel -ai_languageModel-> Agent", ``, []string{`error: node "Agent", ai_languageModel: a Chat Model must be connected and enabled`}},

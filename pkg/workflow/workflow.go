@@ -104,6 +104,8 @@ type Settings struct {
 	// submission names none; both are reprise's own.
 	RateLimit string `json:"rateLimit,omitempty"`
 	Priority  string `json:"priority,omitempty"`
+	// MaxConcurrency bounds the unfinished executions; 0 leaves it to the coordinators.
+	MaxConcurrency float64 `json:"maxConcurrency,omitempty"`
 }
 
 // Spec is what the document and the engine must know about a node type; the
