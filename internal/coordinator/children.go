@@ -69,6 +69,7 @@ func (c *Coordinator) startChild(x *execution, child engine.ChildStart, since in
 		meta := engine.Meta{
 			ID: child.Execution, Mode: modeChild, WorkflowHash: p.workflow.Hash, WorkflowID: id, WorkflowName: p.workflow.Name,
 			Parent: parent, Root: child.Root, Depth: child.Depth,
+			Priority: x.state.Meta.Priority, Tenant: x.state.Meta.Tenant,
 		}
 		// Called by the lane, which must not wait for a lane, its own included.
 		c.create(p, meta, engine.Started{Start: start, Input: input}, func(err error) {

@@ -17,7 +17,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"sync"
 	"time"
 
@@ -91,6 +90,9 @@ type Config struct {
 	SweepAfter time.Duration
 	// TimerInterval is how often timers are looked at (default 200 ms).
 	TimerInterval time.Duration
+	// MaxBacklog is how many jobs may be held back before new executions are refused
+	// (default 20,000), MaxSubmissionBytes the greatest size of a submission (default 16 MB).
+	MaxBacklog, MaxSubmissionBytes int
 	// OnLive is told what executions do, in order per execution; it must not block.
 	OnLive func(engine.ExecutionID, []engine.Live)
 }
@@ -106,6 +108,7 @@ type Coordinator struct {
 	programs  programCache // by the workflow's hash
 	documents programCache // by the bytes that were submitted
 	lanes     []*lane
+	dispatch  *dispatcher
 	log       *zap.Logger
 
 	ctx      context.Context // ends when Stop gives up waiting
@@ -143,6 +146,8 @@ func New(c Config) (*Coordinator, error) {
 	defaultInt(&c.Lanes, 4)
 	defaultInt(&c.Group, 64)
 	defaultInt(&c.DeliveryLimit, 3)
+	defaultInt(&c.MaxBacklog, 20_000)
+	defaultInt(&c.MaxSubmissionBytes, 16<<20)
 	if c.SweepAfter <= 0 {
 		c.SweepAfter = 15 * time.Second
 	}
@@ -156,6 +161,7 @@ func New(c Config) (*Coordinator, error) {
 	}
 	co.stopping = make(chan struct{})
 	co.ctx, co.cancel = context.WithCancel(context.Background())
+	co.dispatch = newDispatcher(c.ID, c.SweepAfter.Milliseconds(), co.now)
 	for range c.Lanes {
 		co.lanes = append(co.lanes, newLane(co))
 	}
@@ -180,6 +186,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 		c.Stop(context.Background())
 		return fmt.Errorf("start coordinator: %w", err)
 	}
+	c.wg.Go(c.dispatchLoop)
 	c.wg.Go(c.timerLoop)
 	c.wg.Go(c.sweepLoop)
 	c.wg.Go(c.pruneLoop)
@@ -208,6 +215,9 @@ func (c *Coordinator) Stop(ctx context.Context) {
 	done := make(chan struct{})
 	go func() { c.wg.Wait(); close(done) }()
 	<-done
+	if first {
+		c.handOver(c.ctx)
+	}
 	c.cancel()
 }
 
@@ -234,9 +244,8 @@ func (c *Coordinator) hand(w *work) {
 		go w.finish(errStopping)
 		return
 	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(w.id))
-	c.lanes[int(h.Sum32()%uint32(len(c.lanes)))].work <- w
+	w.at = c.now()
+	c.laneOf(w.id).work <- w
 }
 
 func (c *Coordinator) now() int64 { return c.config.Now().UnixMilli() }

@@ -47,6 +47,7 @@ func (x *execution) errorWorkflow() errand {
 // to be looked up. What is wrong with that workflow is logged: there is nobody to tell.
 func (x *execution) startErrorWorkflow(workflowID string, p *program) errand {
 	failed, input := x.id, workflow.Items{{JSON: errorReport(&x.state.Meta)}}
+	priority, tenant := x.state.Meta.Priority, x.state.Meta.Tenant
 	return func(r *errandRun, _ bool, done func(error)) {
 		failpoint.Hit("before-start-error-workflow")
 		c := r.c
@@ -75,6 +76,7 @@ func (x *execution) startErrorWorkflow(workflowID string, p *program) errand {
 		}
 		meta := engine.Meta{
 			ID: errorID(failed), Mode: modeError, WorkflowHash: p.workflow.Hash, WorkflowID: workflowID, WorkflowName: p.workflow.Name,
+			Priority: priority, Tenant: tenant,
 		}
 		c.create(p, meta, engine.Started{Start: start.Name, Input: input}, func(err error) {
 			failpoint.Hit("after-start-error-workflow")

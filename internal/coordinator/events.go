@@ -150,11 +150,18 @@ func (c *Coordinator) publishJobs(jobs []*queue.Job) {
 	c.wg.Go(func() {
 		for pause := 50 * time.Millisecond; ; pause *= 2 {
 			var failed []*queue.Job
+			var queued []engine.JobID
 			for i, err := range wait() {
+				if errors.Is(err, queue.ErrQueued) && jobs[i].Confirm {
+					queued = append(queued, jobs[i].ID)
+				}
 				if err != nil && !errors.Is(err, queue.ErrQueued) {
 					failed = append(failed, jobs[i])
 					c.log.Warn("job was not published", zap.String("job", string(jobs[i].ID)), zap.Error(err))
 				}
+			}
+			if len(queued) > 0 {
+				c.perform(c.dispatch.disown(queued))
 			}
 			if len(failed) == 0 || pause > 2*time.Second {
 				return

@@ -12,7 +12,6 @@ import (
 
 	"github.com/reprise-engine/reprise/internal/failpoint"
 	"github.com/reprise-engine/reprise/pkg/engine"
-	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/state"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
@@ -20,6 +19,7 @@ import (
 // work is something to do with one execution.
 type work struct {
 	id engine.ExecutionID
+	at int64 // when it was handed in, milliseconds
 	// fresh work must see what is stored now, not what is in memory.
 	fresh bool
 	// create makes the state of a new execution; nil for one that exists.
@@ -41,6 +41,8 @@ type lane struct {
 	c     *Coordinator
 	work  chan *work
 	cache map[engine.ExecutionID]*execution
+	// since is when the work was handed in that is done now, 0 when there is none.
+	since atomic.Int64
 }
 
 func newLane(c *Coordinator) *lane {
@@ -59,6 +61,7 @@ const (
 // run handles groups until the channel is closed and empty.
 func (l *lane) run() {
 	for first := range l.work {
+		l.since.Store(first.at)
 		group := []*work{first}
 		for more := true; more && len(group) < l.c.config.Group; {
 			select {
@@ -71,6 +74,7 @@ func (l *lane) run() {
 			}
 		}
 		l.handle(group)
+		l.since.Store(0)
 	}
 }
 
@@ -311,25 +315,36 @@ func (l *lane) storeMemory(ctx context.Context, x *execution) error {
 // publish sends the jobs of all committed batches, then answers their work,
 // tells watchers, and lets others know what concerns them.
 func (l *lane) publish(done []*batch) {
-	var jobs []*queue.Job
+	var offers []offer
+	var settled []settledJob
 	var errands []*errands
-	steps := make([]engine.Step, len(done))
+	steps, caught := make([]engine.Step, len(done)), make([]caughtUp, len(done))
 	for i, b := range done {
-		swept := b.x.swept
+		swept, loaded, dirty := b.x.swept, b.x.current, b.x.dirty
 		ready, repeated, step := b.x.committed(l.c.log)
 		steps[i] = step
 		for k := range ready {
+			if repeated && l.c.dispatch.holds(ready[k].ID) {
+				continue
+			}
 			job := l.c.buildJob(b.x.program, b.x.state, &ready[k])
 			job.Confirm = repeated
 			addRunData(b.x.program, b.x.state, job, &ready[k])
-			jobs = append(jobs, job)
+			offers = append(offers, l.c.offerOf(b.x, job, &ready[k]))
 		}
+		settled = settledBy(settled, step.Changes)
+		caught[i] = caughtUp{loaded: loaded, committed: dirty}
 		l.c.drop(b.x, step.Dropped)
 		if e := l.c.errandsOf(b.x, &step, swept); e != nil {
 			errands = append(errands, e)
 		}
 	}
-	l.c.publishJobs(jobs)
+	if len(offers)+len(settled) > 0 {
+		l.c.perform(l.c.dispatch.exchange(settled, offers))
+	}
+	for i, b := range done {
+		l.c.catchUp(b.x, caught[i])
+	}
 	failpoint.Hit("after-publish")
 	for i, b := range done {
 		for _, w := range b.work {

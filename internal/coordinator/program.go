@@ -23,7 +23,8 @@ type program struct {
 	workflow *workflow.Workflow
 	machine  *engine.Machine
 	nodes    map[string]*nodeProgram
-	pools    []string // that its nodes run in
+	pools    []string      // that its nodes run in
+	rate     workflow.Rate // of new executions
 }
 
 // nodeProgram is what is known of a node's jobs before there is one.
@@ -39,12 +40,17 @@ type nodeProgram struct {
 	waits      bool // it may ask a person, and is told the URL of that
 	resumeURL  bool // it can use the URL that resumes it
 	trigger    bool
-	once       bool // a run is given up, not repeated, when its worker vanishes
+	rate       workflow.Rate // of its jobs
+	once       bool          // a run is given up, not repeated, when its worker vanishes
 }
 
 // compile prepares a workflow.
 func compile(w *workflow.Workflow, registry *node.Registry, limits engine.Limits) (*program, error) {
 	p := &program{workflow: w, machine: engine.NewLimited(w, registry, limits), nodes: make(map[string]*nodeProgram, len(w.Nodes))}
+	var err error
+	if p.rate, err = workflow.ParseRate(w.Settings.RateLimit); err != nil {
+		return nil, fmt.Errorf("settings.rateLimit: %w", err)
+	}
 	for _, n := range w.Nodes {
 		compiled, err := compileNode(w, n, registry)
 		if err != nil {
@@ -63,6 +69,17 @@ func compile(w *workflow.Workflow, registry *node.Registry, limits engine.Limits
 func (p *program) trigger(n *workflow.Node) bool {
 	compiled := p.nodes[n.Name]
 	return compiled != nil && compiled.trigger && !n.Disabled
+}
+
+// priority of an execution whose submission asks for one, or "" for the workflow's own.
+func (p *program) priority(asked string) string {
+	if asked == "" {
+		asked = p.workflow.Settings.Priority
+	}
+	if asked == workflow.PriorityNormal {
+		return ""
+	}
+	return asked
 }
 
 // attachedTypes are the connections along which a node uses other nodes
@@ -129,6 +146,11 @@ func compileNode(w *workflow.Workflow, n *workflow.Node, registry *node.Registry
 		compiled.resumeURL = compiled.resumeURL || typ.Waits
 	}
 	var err error
+	if compiled.rate, err = workflow.ParseRate(n.RateLimit); err != nil {
+		return nil, fmt.Errorf("rateLimit: %w", err)
+	}
+	// What has a limit is a job, which can wait.
+	compiled.inline = compiled.inline && compiled.rate.Count == 0 && w.Settings.RateLimit == ""
 	if compiled.raw, err = json.Marshal(plan); err != nil {
 		return nil, fmt.Errorf("encode plan: %w", err)
 	}

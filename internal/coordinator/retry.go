@@ -27,6 +27,9 @@ func (c *Coordinator) retry(ctx context.Context, r *queue.RetryRequest) (*queue.
 	if id == r.ID {
 		return nil, badRequest("the new execution needs another id than %s", r.ID)
 	}
+	if problem := c.overloaded(id); problem != nil {
+		return nil, problem
+	}
 	from, input, err := c.lookInput(ctx, r.ID)
 	if err != nil {
 		return nil, err
@@ -51,6 +54,7 @@ func (c *Coordinator) retry(ctx context.Context, r *queue.RetryRequest) (*queue.
 	meta := engine.Meta{
 		ID: id, Mode: modeRetry, RetryOf: r.ID, WorkflowHash: p.workflow.Hash,
 		WorkflowID: from.Meta.WorkflowID, WorkflowName: p.workflow.Name,
+		Priority: from.Meta.Priority, Tenant: from.Meta.Tenant,
 	}
 	done := make(chan error, 1)
 	c.create(p, meta, ev, func(err error) { done <- err })

@@ -54,16 +54,19 @@ func (c *Coordinator) serve(context.Context) error {
 			return t.ServeResults(c.config.ID, func(r *queue.Result, _ int, reply func(queue.Reply)) { c.onResult(r, reply) })
 		},
 		func() (func(), error) { return t.ServeRedelivery(c.onRedelivery) },
+		c.serveNotices,
 		func() (func(), error) { return t.ServeMemory(c.config.Store.Memory) },
 		func() (func(), error) { return t.ServeSubmissions(c.onDurable) },
 		func() (func(), error) {
 			return t.ServeAPI(queue.API{
 				Version: c.config.Version, Submit: c.Submit, Get: c.get, List: c.list, Cancel: c.cancelExecution,
+				MaxSubmission: c.config.MaxSubmissionBytes,
 				More: map[string]queue.Handler{
 					queue.EndpointResume:         queue.Handle(c.resume),
 					queue.EndpointApprovals:      queue.Handle(c.approvals),
 					queue.EndpointApproval:       queue.Handle(c.approval),
 					queue.EndpointDecide:         queue.Handle(c.decide),
+					queue.EndpointQueue:          queue.Handle(c.queueView),
 					queue.EndpointRetry:          queue.Handle(c.retry),
 					queue.EndpointWorkflowPut:    queue.Handle(c.putWorkflow),
 					queue.EndpointWorkflowGet:    queue.Handle(c.getWorkflow),
@@ -83,12 +86,16 @@ func (c *Coordinator) serve(context.Context) error {
 }
 
 func (c *Coordinator) onDurable(d DurableSubmission) {
+	if sized, ok := d.(interface{ Size() int }); ok && sized.Size() > c.config.MaxSubmissionBytes {
+		d.Term(queue.SubmissionTooLarge(int64(sized.Size()), c.config.MaxSubmissionBytes))
+		return
+	}
 	c.Submit(c.ctx, d.Submitted(), func(id engine.ExecutionID, problem *queue.Problem) {
 		switch {
 		case problem == nil:
 			d.Ack()
-		case problem.Code == queue.CodeUnavailable || problem.Code == queue.CodeFull:
-			d.Nak(retrySubmission)
+		case problem.Code == queue.CodeUnavailable || problem.Code == queue.CodeFull || problem.Code == queue.CodeOverloaded:
+			d.Nak(max(retrySubmission, time.Duration(problem.RetryAfter)*time.Millisecond))
 		default:
 			c.log.Warn("durable submission refused", zap.String("execution_id", string(d.Submitted().ID)), zap.String("code", problem.Code))
 			d.Term(problem)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
@@ -19,6 +20,10 @@ import (
 // its id, or with what is wrong. A submission with the id of an execution that
 // exists is answered like the first one, so it can be repeated.
 func (c *Coordinator) Submit(ctx context.Context, sub *queue.Submission, answer func(engine.ExecutionID, *queue.Problem)) {
+	if problem := c.overloaded(sub.ID); problem != nil {
+		answer("", problem)
+		return
+	}
 	p, problem := c.prepare(ctx, sub)
 	var partial *engine.Partial
 	if problem == nil && sub.RunData != nil {
@@ -39,6 +44,7 @@ func (c *Coordinator) Submit(ctx context.Context, sub *queue.Submission, answer 
 	meta := engine.Meta{
 		ID: id, Mode: mode, WorkflowHash: p.workflow.Hash,
 		WorkflowID: p.workflow.ID, WorkflowName: p.workflow.Name,
+		Priority: p.priority(sub.Priority), Tenant: sub.Tenant,
 	}
 	if sub.WorkflowID != "" {
 		meta.WorkflowID = sub.WorkflowID
@@ -97,6 +103,9 @@ func (c *Coordinator) prepare(ctx context.Context, sub *queue.Submission) (*prog
 		if err := ValidID(sub.ID); err != nil {
 			return nil, badRequest("%v", err)
 		}
+	}
+	if problem := checkPriority(sub); problem != nil {
+		return nil, problem
 	}
 	for i, item := range sub.Input {
 		if trimmed := item.JSON; len(trimmed) > 0 && trimmed[0] != '{' {
@@ -206,7 +215,7 @@ func problemOf(err error) *queue.Problem {
 	if errors.As(err, &problem) {
 		return problem
 	}
-	code := queue.CodeUnavailable
+	code, retryAfter := queue.CodeUnavailable, time.Duration(0)
 	refused := (*refusedError)(nil)
 	switch {
 	case errors.As(err, &refused):
@@ -216,7 +225,7 @@ func problemOf(err error) *queue.Problem {
 	case errors.Is(err, state.ErrFilter):
 		code = queue.CodeBadRequest
 	case errors.Is(err, state.ErrFull):
-		code = queue.CodeFull
+		code, retryAfter = queue.CodeFull, retryFull
 	}
-	return &queue.Problem{Code: code, Message: err.Error()}
+	return &queue.Problem{Code: code, Message: err.Error(), RetryAfter: retryAfter.Milliseconds()}
 }

@@ -41,6 +41,9 @@ type Coordinator struct {
 	PublicURL      string `env:"REPRISE_PUBLIC_URL" help:"how people and other systems reach the HTTP address, the beginning of all links; empty is http://<http addr>"`
 	SigningKey     string `env:"REPRISE_SIGNING_KEY" help:"key that signs the links, the same for all coordinators: hex, or any text of at least 32 bytes; empty is one that is made once and kept in Redis"`
 	MaxRunsPerNode int    `env:"REPRISE_MAX_RUNS_PER_NODE" envDefault:"10000" help:"how often one node may run in an execution, unless its workflow's settings say maxRunsPerNode"`
+	MaxBacklog     int    `env:"REPRISE_MAX_BACKLOG" envDefault:"20000" help:"how many jobs a coordinator holds back for busy workers before it refuses new executions as overloaded"`
+	MaxSubmission  int    `env:"REPRISE_MAX_SUBMISSION_BYTES" envDefault:"16777216" help:"greatest size of a submission"`
+	MaxRunData     int    `env:"REPRISE_MAX_RUN_DATA_BYTES" envDefault:"268435456" help:"greatest size of the run data of one execution; beyond it the execution fails"`
 	MaxDepth       int    `env:"REPRISE_MAX_DEPTH" envDefault:"20" help:"how deep workflows may start one another"`
 
 	OnLive func(engine.ExecutionID, []engine.Live) `env:"-"`
@@ -51,7 +54,7 @@ type Worker struct {
 	NATSURL         string        `env:"REPRISE_NATS_URL" envDefault:"nats://127.0.0.1:4222" help:"NATS server with JetStream"`
 	LogLevel        string        `env:"REPRISE_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 	MetricsAddr     string        `env:"REPRISE_METRICS_ADDR" help:"address for /healthz and /readyz, such as 127.0.0.1:9091; empty is off"`
-	Pools           []string      `env:"REPRISE_WORKER_POOLS" envDefault:"default" help:"pools whose jobs this worker runs"`
+	Pools           []string      `env:"REPRISE_WORKER_POOLS" envDefault:"default" help:"pools whose jobs this worker runs; gpu:2 runs two jobs of the pool gpu at once"`
 	Concurrency     int           `env:"REPRISE_WORKER_CONCURRENCY" envDefault:"32" help:"jobs that run at once"`
 	Lease           time.Duration `env:"REPRISE_JOB_LEASE" envDefault:"6s" help:"how long a job may be without a sign of life, which workers give three times as often, before another worker gets it (ack wait)"`
 	CredentialsFile string        `env:"REPRISE_CREDENTIALS_FILE" help:"credentials in the format of n8n's decrypted export"`
@@ -111,7 +114,8 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 	}
 	config := coordinator.Config{
 		Store: store, Transport: transport{conn}, Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log,
-		Limits:        engine.Limits{RunsPerNode: s.MaxRunsPerNode, Depth: s.MaxDepth},
+		Limits:     engine.Limits{RunsPerNode: s.MaxRunsPerNode, Depth: s.MaxDepth, RunDataBytes: int64(s.MaxRunData)},
+		MaxBacklog: s.MaxBacklog, MaxSubmissionBytes: s.MaxSubmission,
 		DeliveryLimit: s.DeliveryLimit, SweepAfter: s.SweepAfter, OnLive: s.OnLive,
 	}
 	if signer != nil {
@@ -163,6 +167,10 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 			return nil, err
 		}
 	}
+	pools, slots, err := parsePools(s.Pools, s.Concurrency)
+	if err != nil {
+		return nil, err
+	}
 	name, _ := os.Hostname()
 	name = fmt.Sprintf("%s-%d", name, os.Getpid())
 	conn, err := queue.Connect(ctx, queue.Config{URL: s.NATSURL, Name: "reprise-worker", Log: log})
@@ -193,13 +201,14 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 		_ = evaluator.Close()
 		conn.Close()
 	}
-	jobs, err := conn.Jobs(ctx, s.Pools, queue.WorkerConfig{Slots: s.Concurrency, AckWait: s.Lease})
+	jobs, err := conn.Jobs(ctx, pools, queue.WorkerConfig{Slots: s.Concurrency, AckWait: s.Lease, PoolSlots: slots})
 	if err != nil {
 		closeAll()
 		return nil, err
 	}
 	w := worker.New(worker.Config{
 		Name: name, Source: source{jobs}, Transport: conn, Log: log, Lease: s.Lease,
+		Announce: conn.AnnounceWorker, Slots: s.Concurrency, PoolSlots: poolSlots(pools, slots, s.Concurrency),
 		Runner: runner.New(runner.Config{
 			Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log, HTTP: &http.Client{Transport: client},
 			Credentials: secrets.Get, MaxResultBytes: s.MaxResultBytes,

@@ -71,6 +71,11 @@ type Config struct {
 	// MaxUnconfirmed bounds the results that no coordinator has confirmed yet;
 	// while there are more no job is taken (default 1024).
 	MaxUnconfirmed int
+	// Announce tells coordinators what the worker does; nil tells nobody. Slots is how
+	// many jobs it runs at once, PoolSlots how many of each pool.
+	Announce  func(queue.WorkerNotice) error
+	Slots     int
+	PoolSlots map[string]int
 	// Instance tells this process from others of the same name, before and after it;
 	// empty draws one.
 	Instance string
@@ -136,6 +141,9 @@ func New(c Config) *Worker {
 func (w *Worker) Start() {
 	w.loops.Go(w.fetch)
 	w.loops.Go(w.keepAlive)
+	if w.config.Announce != nil {
+		w.loops.Go(newAnnouncer(w).loop)
+	}
 	w.log.Info("worker started")
 }
 
