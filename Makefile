@@ -23,6 +23,10 @@ test: ## run all tests (installs redis-server when it is missing)
 race: ## run the tests of the core packages with the race detector
 	CGO_ENABLED=1 ./scripts/test.sh -race $(RACE_PACKAGES)
 
+.PHONY: fault
+fault: ## run all fault tests in full length, about ten minutes on two cores (FAULT=regexp)
+	go test ./internal/faulttest -full -v -timeout 30m -run '$(or $(FAULT),.)'
+
 .PHONY: verify
 verify: ## check format, vet, lint, generated files and import rules
 	./scripts/verify.sh

@@ -51,7 +51,8 @@ func classify(err error) error {
 		case api.ErrorCode == codeStoreFailed && strings.Contains(api.Description, "messages per subject"):
 			return ErrQueued
 		case api.ErrorCode == codeStoreFailed && strings.Contains(api.Description, "maximum"),
-			strings.Contains(api.Description, "insufficient storage"), strings.Contains(api.Description, "resource limits exceeded"):
+			strings.Contains(api.Description, "insufficient storage"), strings.Contains(api.Description, "insufficient resources"),
+			strings.Contains(api.Description, "resource limits exceeded"):
 			return fmt.Errorf("%w: %w", ErrFull, err)
 		case api.ErrorCode == jetstream.JSErrCodeStreamNotFound:
 			return fmt.Errorf("%w: %w", ErrNoStream, err)
