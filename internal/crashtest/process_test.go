@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -36,18 +37,28 @@ func newProcess(t *testing.T, name, program string, env []string) *process {
 	}
 }
 
-// freePort finds a port that no connection takes while its process is dead: it is
-// below those that the kernel gives out.
+// Ports are given out once, as the process that has one may be dead while others
+// look for theirs, and from below those that the kernel gives to connections.
+const lowestPort, ports = 20000, 12000
+
+var givenPorts = func() *atomic.Int64 {
+	next := new(atomic.Int64)
+	next.Store(rand.Int64N(ports)) // other test processes begin elsewhere
+	return next
+}()
+
 func freePort(t *testing.T) int {
 	t.Helper()
-	for {
-		port := 20000 + rand.IntN(12000)
+	for range ports {
+		port := lowestPort + int(givenPorts.Add(1)%ports)
 		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			require.NoError(t, listener.Close())
 			return port
 		}
 	}
+	t.Fatal("no port is free")
+	return 0
 }
 
 func freeAddr(t *testing.T) string {
@@ -91,14 +102,21 @@ func (p *process) awaitExit() {
 
 func (p *process) awaitReady() {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool {
+	for deadline := time.Now().Add(within); ; {
 		conn, err := net.DialTimeout("tcp", p.addr, time.Second)
-		if err != nil {
-			return false
+		if err == nil {
+			_ = conn.Close()
+			return
 		}
-		_ = conn.Close()
-		return true
-	}, within, 20*time.Millisecond, "%s did not start:\n%s", p.name, p.tail())
+		select {
+		case <-p.exited:
+			p.t.Fatalf("%s ended instead of starting:\n%s", p.name, p.tail())
+		case <-time.After(20 * time.Millisecond): // between two looks at the condition
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s did not start:\n%s", p.name, p.tail())
+		}
+	}
 }
 
 func (p *process) tail() []byte {
