@@ -19,8 +19,9 @@ import (
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
-// within is how long a workflow of these tests may take; machines are busy.
-const within = 60 * time.Second
+// within is how long a workflow of these tests may take; machines are busy, and the
+// race detector makes the large ones ten times slower.
+const within = 120 * time.Second
 
 // anyPort is where links lead.
 const anyPort = "127.0.0.1:0"
