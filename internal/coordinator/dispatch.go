@@ -19,7 +19,9 @@ import (
 // A job is settled by the commit that removes it from its execution's state, whatever the
 // cause: its result, a timeout, a cancel, the loss of its worker. That commit may be another
 // coordinator's, who tells so (reprise.settled). Should that be lost, the execution is looked at
-// when the job has been out for long.
+// when the job has been out for long. While a coordinator lives it looks itself after the
+// executions whose jobs it knows: it puts off other coordinators' sweeps, which do not know what is
+// held, and sweeps them when they are silent.
 
 // entryState is where a job is.
 type entryState int8
@@ -62,7 +64,7 @@ type executionWork struct {
 	id    engine.ExecutionID
 	jobs  []*entry
 	held  int
-	sweep int64 // until when it is safe from other coordinators' sweepers
+	sweep int64 // until when other coordinators leave it alone
 }
 
 // poolWork are the jobs of one pool.
@@ -375,10 +377,13 @@ func (d *dispatcher) tick() (r release, next int64) {
 	return r, next
 }
 
-// lookAfter is how long a job may be published until its execution is looked at: longer
-// each time.
+// lookAfter is how long a job may be published until its execution is looked at: as for
+// sweeps, longer after the first time.
 func (d *dispatcher) lookAfter(looks int) int64 {
-	return max(2*d.sweepAfter, 1000) << min(looks, 3)
+	if looks == 0 {
+		return d.sweepAfter
+	}
+	return 2 * d.sweepAfter
 }
 
 // overdue lists executions that have had jobs out for long.
@@ -397,15 +402,15 @@ func (d *dispatcher) overdue(limit int) []engine.ExecutionID {
 	return sortedNames(found)
 }
 
-// unsafe lists the executions with held jobs that other coordinators would sweep soon, and
-// takes them to be postponed to until.
+// unsafe lists the executions that other coordinators would sweep soon, and takes them to
+// be postponed to until.
 func (d *dispatcher) unsafe(until int64) []engine.ExecutionID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
 	var ids []engine.ExecutionID
 	for id, x := range d.executions {
-		if x.held > 0 && x.sweep-now < d.sweepAfter*3/4 {
+		if x.sweep-now < d.sweepAfter/2 {
 			x.sweep = until
 			ids = append(ids, id)
 		}
@@ -426,14 +431,6 @@ func (d *dispatcher) withHeld() []engine.ExecutionID {
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-// heldOf reports whether jobs of an execution wait here.
-func (d *dispatcher) heldOf(id engine.ExecutionID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	x := d.executions[id]
-	return x != nil && x.held > 0
 }
 
 func sortedNames[K ~string, V any](m map[K]V) []K {

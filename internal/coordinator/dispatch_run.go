@@ -131,7 +131,7 @@ func (c *Coordinator) persist(what string, try func(ctx context.Context) error) 
 const (
 	tickEvery = 250 * time.Millisecond
 	lookEvery = time.Second
-	lookGroup = 128
+	lookGroup = 1024
 )
 
 // dispatchLoop publishes what is held when its time has come, and keeps other coordinators
@@ -167,13 +167,13 @@ func (c *Coordinator) dispatchLoop() {
 	}
 }
 
-// keepHeld puts off the sweeps of executions whose jobs are held here.
+// keepHeld puts off other coordinators' sweeps of executions whose jobs are known here.
 func (c *Coordinator) keepHeld() {
 	store := c.heldStore()
 	if store == nil {
 		return
 	}
-	until := c.now() + 2*c.config.SweepAfter.Milliseconds()
+	until := c.now() + c.config.SweepAfter.Milliseconds()
 	ids := c.dispatch.unsafe(until)
 	if len(ids) == 0 {
 		return
@@ -181,27 +181,24 @@ func (c *Coordinator) keepHeld() {
 	ctx, cancel := context.WithTimeout(c.ctx, storeTimeout)
 	defer cancel()
 	if err := store.Postpone(ctx, ids, until); err != nil {
-		c.log.Warn("sweeps of executions with waiting jobs were not put off", zap.Int("executions", len(ids)), zap.Error(err))
+		c.log.Warn("sweeps were not put off", zap.Int("executions", len(ids)), zap.Error(err))
 		c.dispatch.endanger(ids)
 	}
 }
 
-// lookOverdue looks at executions whose jobs have been out for long: another coordinator may have
-// committed their results. What is out is published again when their sweep was put off.
+// lookOverdue sweeps executions whose jobs have been out for long: another coordinator may
+// have committed their results, or the stream may have lost them.
 func (c *Coordinator) lookOverdue() {
 	for _, id := range c.dispatch.overdue(lookGroup) {
-		c.hand(&work{
-			id: id, fresh: true,
-			handle: func(x *execution) error {
-				x.republish = x.republish || c.dispatch.heldOf(id)
-				return nil
-			},
-			finish: func(err error) {
-				if errors.Is(err, errNotFound) {
-					c.perform(c.dispatch.reconcile(id, nil))
-				}
-			},
-		})
+		w := c.sweepWork(id)
+		finish := w.finish
+		w.finish = func(err error) {
+			if errors.Is(err, errNotFound) {
+				c.perform(c.dispatch.reconcile(id, nil))
+			}
+			finish(err)
+		}
+		c.hand(w)
 	}
 }
 
