@@ -17,6 +17,9 @@ import (
 	"github.com/reprise-engine/reprise/pkg/state"
 )
 
+// leaveTimeout bounds what is done at the end for those who use the same servers.
+const leaveTimeout = 10 * time.Second
+
 // Run breaks a fleet for a while and reports what came of it. An error says that it
 // could not be done, not that the promise did not hold. Whatever happens, all that was
 // started has ended when it returns.
@@ -105,6 +108,13 @@ func (r *run) open(ctx context.Context) error {
 	}
 	r.closes = append(r.closes, r.inspector.close)
 	r.load.conn, r.load.work = r.conn, newWorkload(r.id, r.ledger.url, nodes)
+	if r.config.given() {
+		r.closes = append(r.closes, func() {
+			if err := r.leave(); err != nil {
+				r.config.Say(err.Error())
+			}
+		})
+	}
 	if _, err := r.conn.PutWorkflow(ctx, queue.WorkflowPutRequest{Document: r.load.work.child}); err != nil {
 		return err
 	}
@@ -129,7 +139,7 @@ func startModel() (url string, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- mockllm.New(mockllm.Config{Script: parsed}).ServeListener(ctx, listener) }()
-	return "http://" + listener.Addr().String() + "/v1", func() { cancel(); <-served }, nil
+	return "http://" + listener.Addr().String() + "/v1", func() { cancel(); _ = <-served }, nil
 }
 
 // play is the load with its faults, the time to come to rest, and the reckoning.
@@ -173,14 +183,22 @@ func (r *run) play(ctx context.Context) (*Report, error) {
 		}
 	}
 	report.account(r.load.orders, r.ledger, b.faults)
-	if c.given() {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		defer cancel()
-		if err := r.inspector.forget(ctx, r.conn, r.load.work.id); err != nil {
-			return nil, fmt.Errorf("clean up: %w", err)
-		}
-	}
 	return report, nil
+}
+
+// leave takes out of servers that others use what is of no use to them: executions
+// that a run which was interrupted has left in flight, the sub-workflow, and the pool. It
+// ends the fleet.
+func (r *run) leave() error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	r.load.abandon(ctx)
+	err := r.conn.DeleteWorkflow(ctx, r.load.work.id)
+	r.fleet.close()
+	if err = errors.Join(err, r.inspector.forgetPool(ctx)); err != nil {
+		return fmt.Errorf("clean up: %w", err)
+	}
+	return nil
 }
 
 func (r *run) servers() string {

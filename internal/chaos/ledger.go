@@ -111,8 +111,8 @@ func (l *ledger) stop() error {
 
 // Effects is what became of the effects of tools.
 type Effects struct {
-	// Expected effects, of all executions that were submitted, and how many of them were
-	// seen.
+	// Expected effects, of all executions that were submitted, without those that were
+	// given up, and how many of them were seen.
 	Expected int `json:"expected"`
 	Seen     int `json:"seen"`
 	// RepeatedSameKey were seen more than once, each time under the same key.
@@ -126,25 +126,34 @@ type Effects struct {
 	Unknown int `json:"unknown"`
 	// Unapproved happened before the person had said yes. Must be 0.
 	Unapproved int `json:"unapproved"`
+	// RepeatedOnce were seen more than once though they are not to be repeated, under
+	// whatever key. Must be 0.
+	RepeatedOnce int `json:"repeated_not_to_be"`
 	// Refused is how many were refused at first, to be tried again.
 	Refused int `json:"refused"`
 }
 
-// audit compares what was seen with what had to be: the effects that must be there and
-// those that may be. problems says what is wrong, in words.
-func (l *ledger) audit(must, may map[effect]bool) (sum Effects, problems []string) {
+// duty is what is expected of an effect.
+type duty struct {
+	must bool // it must be there; else it may
+	once bool // it must not be repeated under the same key either
+}
+
+// audit compares what was seen with what had to be. problems says what is wrong, in words.
+func (l *ledger) audit(duties map[effect]duty) (sum Effects, problems []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	sum = Effects{Expected: len(must), Refused: len(l.refused), Unapproved: len(l.forbidden)}
+	sum = Effects{Refused: len(l.refused), Unapproved: len(l.forbidden)}
 	for _, e := range l.forbidden {
 		problems = append(problems, fmt.Sprintf("%s of %s happened before it was approved", e.tool, e.order))
 	}
 	owner := map[string]effect{}
 	for e, keys := range l.keys {
+		d, known := duties[e]
 		switch {
-		case must[e]:
+		case d.must:
 			sum.Seen++
-		case !may[e]:
+		case !known:
 			sum.Unknown++
 			problems = append(problems, fmt.Sprintf("%s of %s happened, which nobody had asked for", e.tool, e.order))
 		}
@@ -158,11 +167,18 @@ func (l *ledger) audit(must, may map[effect]bool) (sum Effects, problems []strin
 		case other:
 			sum.OtherKey++
 			problems = append(problems, fmt.Sprintf("%s of %s happened under the keys %q", e.tool, e.order, keys))
+		case len(keys) > 1 && d.once:
+			sum.RepeatedOnce++
+			problems = append(problems, fmt.Sprintf("%s of %s was repeated, which it must not be", e.tool, e.order))
 		case len(keys) > 1:
 			sum.RepeatedSameKey++
 		}
 	}
-	for e := range must {
+	for e, d := range duties {
+		if !d.must {
+			continue
+		}
+		sum.Expected++
 		if len(l.keys[e]) == 0 {
 			sum.Missing++
 			problems = append(problems, fmt.Sprintf("%s of %s never happened", e.tool, e.order))

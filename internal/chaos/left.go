@@ -121,8 +121,10 @@ func (i *inspector) own(members []string) int {
 	return n
 }
 
-// forget removes what a run leaves in servers that were given: the sub-workflow and
-// the pool's consumer.
-func (i *inspector) forget(ctx context.Context, conn *queue.Conn, workflow string) error {
-	return errors.Join(conn.DeleteWorkflow(ctx, workflow), i.js.DeleteConsumer(ctx, queue.StreamJobs, "pool-"+i.pool))
+// forgetPool removes the consumer of the pool. Workers that still run would make it anew.
+func (i *inspector) forgetPool(ctx context.Context) error {
+	if err := i.js.DeleteConsumer(ctx, queue.StreamJobs, "pool-"+i.pool); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return fmt.Errorf("delete the consumer of pool %s: %w", i.pool, err)
+	}
+	return nil
 }

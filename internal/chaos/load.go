@@ -40,7 +40,8 @@ type order struct {
 	looked   time.Time
 	ended    time.Time // zero while it is not over
 	wrong    string    // why its end is not the right one
-	faults   []*Fault  // that happened while it was in flight
+	lost     lost
+	faults   []*Fault // that happened while it was in flight
 }
 
 // load submits executions, is the person that they ask, and looks at their ends.
@@ -215,11 +216,20 @@ func (l *load) lookAt(ctx context.Context, o *order) {
 	if err != nil || !x.Status.Finished() {
 		return
 	}
+	l.mu.Lock()
+	lostWorkers := 0
+	for _, f := range o.faults {
+		if f.Role == KillWorker {
+			lostWorkers++
+		}
+	}
+	l.mu.Unlock()
+	gone, err := o.judge(x, lostWorkers)
 	wrong := ""
-	if err := o.judge(x); err != nil {
+	if err != nil {
 		wrong = err.Error()
 	}
-	l.end(o, time.UnixMilli(x.StoppedAt), wrong)
+	l.end(o, time.UnixMilli(x.StoppedAt), wrong, gone)
 }
 
 // decide says yes to what an execution asks.
@@ -244,13 +254,13 @@ func (l *load) decide(ctx context.Context, o *order, x *queue.Execution) {
 }
 
 // end takes down the end of an execution.
-func (l *load) end(o *order, at time.Time, wrong string) {
+func (l *load) end(o *order, at time.Time, wrong string, gone lost) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !o.ended.IsZero() {
 		return
 	}
-	o.ended, o.wrong = at, wrong
+	o.ended, o.wrong, o.lost = at, wrong, gone
 	l.finished++
 	delete(l.flying, o)
 	l.waiting = slices.DeleteFunc(l.waiting, func(f *Fault) bool {
@@ -278,6 +288,26 @@ func (l *load) struck(f *Fault) {
 	l.waiting = append(l.waiting, f)
 }
 
+// abandon cancels what is in flight.
+func (l *load) abandon(ctx context.Context) {
+	l.mu.Lock()
+	var left []engine.ExecutionID
+	for o := range l.flying {
+		left = append(left, o.id)
+	}
+	l.mu.Unlock()
+	slots := make(chan struct{}, looksAtOnce)
+	var all sync.WaitGroup
+	for _, id := range left {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			_ = l.conn.Cancel(ctx, id, "reprise chaos was interrupted") // it may have ended, or never begun
+		})
+	}
+	all.Wait()
+}
+
 // counts are the executions submitted and finished so far.
 func (l *load) counts() (submitted, finished int) {
 	l.mu.Lock()
@@ -285,13 +315,42 @@ func (l *load) counts() (submitted, finished int) {
 	return len(l.orders), l.finished
 }
 
-// judge says what is wrong with the end of an execution.
-func (o *order) judge(x *queue.Execution) error {
-	if x.Status != engine.StatusSuccess {
-		if x.Error != nil {
-			return fmt.Errorf("ended with status %s in node %q: %s", x.Status, x.Error.Node, x.Error.Message)
+// lost is what was given up in an execution because workers were lost, as it must be:
+// nobody knows whether it has happened, and the Agent, or the error, says so.
+type lost struct {
+	unknown bool     // what is not to be repeated, after one worker
+	limit   bool     // anything else, after as many as the delivery limit
+	effects []string // that may be there or not
+}
+
+// deliveryLimit is the coordinators' default: to so many workers a job is given.
+const deliveryLimit = 3
+
+// judge says what is wrong with the end of an execution, and what was lost in it.
+// lostWorkers is how many workers were killed or paused meanwhile.
+func (o *order) judge(x *queue.Execution, lostWorkers int) (gone lost, err error) {
+	mayLose := func(name string, e *engine.NodeError) bool {
+		switch {
+		case e == nil || e.Reason != engine.ReasonWorkerLost:
+			return false
+		case o.shape.once && name == toolMail && lostWorkers > 0:
+			gone.unknown = true
+		case lostWorkers >= deliveryLimit:
+			gone.limit = true
+		default:
+			return false
 		}
-		return fmt.Errorf("ended with status %s", x.Status)
+		return true
+	}
+	if x.Status != engine.StatusSuccess {
+		if x.Error == nil {
+			return gone, fmt.Errorf("ended with status %s", x.Status)
+		}
+		if x.Status == engine.StatusError && mayLose("", x.Error) {
+			gone.effects = o.shape.effects // what was to come did not
+			return gone, nil
+		}
+		return gone, fmt.Errorf("ended with status %s in node %q: %s", x.Status, x.Error.Node, x.Error.Message)
 	}
 	var data struct {
 		ResultData struct {
@@ -299,27 +358,32 @@ func (o *order) judge(x *queue.Execution) error {
 		} `json:"resultData"`
 	}
 	if err := json.Unmarshal(x.Data, &data); err != nil {
-		return fmt.Errorf("run data cannot be read: %w", err)
+		return gone, fmt.Errorf("run data cannot be read: %w", err)
 	}
-	runs := data.ResultData.RunData
+	runs, said := data.ResultData.RunData, map[string]string{}
 	for _, name := range o.shape.nodes {
 		if n := len(runs[name]); n != 1 {
-			return fmt.Errorf("node %q has %d runs instead of one", name, n)
+			return gone, fmt.Errorf("node %q has %d runs instead of one", name, n)
 		}
-		if r := runs[name][0]; r.Status != engine.StatusSuccess {
-			if r.Error != nil {
-				return fmt.Errorf("node %q ended with status %s: %s", name, r.Status, r.Error.Message)
-			}
-			return fmt.Errorf("node %q ended with status %s", name, r.Status)
+		r := runs[name][0]
+		switch {
+		case r.Status == engine.StatusSuccess:
+		case r.Error == nil:
+			return gone, fmt.Errorf("node %q ended with status %s", name, r.Status)
+		case mayLose(name, r.Error):
+			said[name] = r.Error.Message
+			gone.effects = append(gone.effects, name)
+		default:
+			return gone, fmt.Errorf("node %q ended with status %s: %s", name, r.Status, r.Error.Message)
 		}
 	}
 	var out struct{ Output string }
 	main := runs[agentName][0].Data["main"]
 	if len(main) == 0 || len(main[0]) == 0 || json.Unmarshal(main[0][0].JSON, &out) != nil {
-		return errors.New("the Agent has no answer")
+		return gone, errors.New("the Agent has no answer")
 	}
-	if want := answer(string(o.id)); out.Output != want {
-		return fmt.Errorf("the answer is %q instead of %q", out.Output, want)
+	if want := answer(string(o.id), said); out.Output != want {
+		return gone, fmt.Errorf("the answer is %q instead of %q", out.Output, want)
 	}
-	return nil
+	return gone, nil
 }

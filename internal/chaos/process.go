@@ -89,7 +89,6 @@ func (p *process) run(out io.Reader) error {
 func (p *process) pid() int               { return p.cmd.Process.Pid }
 func (p *process) gone() <-chan struct{}  { return p.exited }
 func (p *process) signal(stop bool) error { return stopOrContinue(p.cmd.Process, stop) }
-func (p *process) lastWords() string      { return p.output.String() }
 
 // kill ends the process as kill -9 does and waits for its end. A second call is harmless.
 func (p *process) kill() {

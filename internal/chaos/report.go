@@ -37,8 +37,14 @@ const maxProblems = 20
 type Executions struct {
 	Submitted int `json:"submitted"`
 	Right     int `json:"finished_with_the_right_answer"`
-	Wrong     int `json:"wrong"`
-	Stuck     int `json:"stuck"`
+	// OutcomeUnknown ended with the right answer for a tool that is not to be repeated and
+	// whose worker was lost: that nobody knows what became of it.
+	OutcomeUnknown int `json:"finished_with_outcome_unknown"`
+	// GivenUp ended with the right answer, or error, for a job that was given to as many
+	// workers as the delivery limit allows, all of which were lost.
+	GivenUp int `json:"finished_with_job_given_up"`
+	Wrong   int `json:"wrong"`
+	Stuck   int `json:"stuck"`
 }
 
 // Recovery is how the fleet got over the faults of one kind. Times are in seconds; null
@@ -56,15 +62,12 @@ type Recovery struct {
 
 // account sums up a run: the executions, the effects and the recoveries.
 func (r *Report) account(orders []*order, l *ledger, faults []*Fault) {
-	must, may := map[effect]bool{}, map[effect]bool{}
+	duties := map[effect]duty{}
 	var problems []string
 	for _, o := range orders {
 		for _, tool := range o.shape.effects {
-			e := effect{string(o.id), tool}
-			may[e] = true
-			if o.accepted {
-				must[e] = true
-			}
+			once := o.shape.once && tool == toolMail
+			duties[effect{string(o.id), tool}] = duty{must: o.accepted && !slices.Contains(o.lost.effects, tool), once: once}
 		}
 		r.Executions.Submitted++
 		switch {
@@ -74,11 +77,15 @@ func (r *Report) account(orders []*order, l *ledger, faults []*Fault) {
 		case o.wrong != "":
 			r.Executions.Wrong++
 			problems = append(problems, fmt.Sprintf("%s (%s) %s", o.id, o.shape.name, o.wrong))
+		case o.lost.limit:
+			r.Executions.GivenUp++
+		case o.lost.unknown:
+			r.Executions.OutcomeUnknown++
 		default:
 			r.Executions.Right++
 		}
 	}
-	effects, more := l.audit(must, may)
+	effects, more := l.audit(duties)
 	r.Effects = effects
 	slices.Sort(more)
 	problems = append(problems, more...)
@@ -87,7 +94,7 @@ func (r *Report) account(orders []*order, l *ledger, faults []*Fault) {
 	}
 	r.Faults, r.Recovery = faults, recoveries(faults)
 	r.Held = r.Executions.Wrong == 0 && r.Executions.Stuck == 0 && r.Effects.OtherKey == 0 && r.Effects.Missing == 0 &&
-		r.Effects.Unknown == 0 && r.Effects.Unapproved == 0 && len(r.Ended) == 0 && r.Left.nothing()
+		r.Effects.Unknown == 0 && r.Effects.RepeatedOnce == 0 && r.Effects.Unapproved == 0 && len(r.Ended) == 0 && r.Left.nothing()
 	if over := len(problems) - maxProblems; over > 0 {
 		problems = append(problems[:maxProblems:maxProblems], fmt.Sprintf("and %d more", over))
 	}
@@ -140,7 +147,7 @@ func (r *Report) Print(out io.Writer) {
 	rows := func(title string, lines ...[3]string) {
 		fmt.Fprintf(out, "\n%s\n", title)
 		for _, l := range lines {
-			fmt.Fprintf(out, "%s\n", strings.TrimRight(fmt.Sprintf("  %-38s %7s   %s", l[0], l[1], l[2]), " "))
+			fmt.Fprintf(out, "%s\n", strings.TrimRight(fmt.Sprintf("  %-39s %6s   %s", l[0], l[1], l[2]), " "))
 		}
 	}
 	n := func(v int) string { return fmt.Sprint(v) }
@@ -151,16 +158,23 @@ func (r *Report) Print(out io.Writer) {
 		return "must be 0"
 	}
 	x, e := r.Executions, r.Effects
-	rows("Executions",
-		[3]string{"submitted", n(x.Submitted), "each a model, three tools in parallel, and the model again"},
-		[3]string{"finished with the right answer", n(x.Right)},
-		[3]string{"finished otherwise", n(x.Wrong), zero(x.Wrong)},
-		[3]string{"stuck", n(x.Stuck), zero(x.Stuck)})
 	lines := [][3]string{
+		{"submitted", n(x.Submitted), "each a model, three tools in parallel, and the model again"},
+		{"finished with the right answer", n(x.Right)},
+		{"finished, told \"outcome unknown\"", n(x.OutcomeUnknown), "a tool not to be repeated, whose worker was lost"},
+	}
+	if x.GivenUp > 0 {
+		lines = append(lines, [3]string{"finished, told that a tool was given up", n(x.GivenUp), fmt.Sprintf("%d workers were lost with it, one after the other", deliveryLimit)})
+	}
+	rows("Executions", append(lines,
+		[3]string{"finished with a wrong answer", n(x.Wrong), zero(x.Wrong)},
+		[3]string{"stuck", n(x.Stuck), zero(x.Stuck)})...)
+	lines = [][3]string{
 		{"expected", n(e.Expected)},
 		{"seen", n(e.Seen)},
 		{"seen again, with the same key", n(e.RepeatedSameKey), "attempts repeated after a fault; who knows the key does it once"},
 		{"seen again, with another key", n(e.OtherKey), zero(e.OtherKey)},
+		{"seen again, though not to be repeated", n(e.RepeatedOnce), zero(e.RepeatedOnce)},
 		{"missing", n(e.Missing), zero(e.Missing)},
 		{"before the person had said yes", n(e.Unapproved), zero(e.Unapproved)},
 		{"refused at first, and tried again", n(e.Refused), "a tool that fails now and then"},

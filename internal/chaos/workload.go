@@ -35,19 +35,26 @@ const script = `{
 
 // shape is a kind of execution.
 type shape struct {
-	name     string
-	gated    bool
+	name  string
+	gated bool
+	// once says that the mail is not to be sent again when its worker is lost.
+	once     bool
 	document []byte
 	// effects it has, and nodes that run once each.
 	effects, nodes []string
 }
 
 // answer is what the Agent of an order says when all is well. Each part names the
-// order, so that results which were mixed up are noticed.
-func answer(order string) string {
+// order, so that results which were mixed up are noticed. lost are the messages of
+// tools that were given up.
+func answer(order string, lost map[string]string) string {
 	parts := make([]string, len(tools))
 	for i, tool := range tools {
-		parts[i] = fmt.Sprintf("%s returned [%s]", tool, receipt(tool, order))
+		returned := "[" + receipt(tool, order) + "]"
+		if message, is := lost[tool]; is {
+			returned = fmt.Sprintf(`[{"error":%q}]`, message)
+		}
+		parts[i] = tool + " returned " + returned
 	}
 	return "Done: " + strings.Join(parts, "; ") + "."
 }
@@ -63,7 +70,7 @@ type workload struct {
 }
 
 // mix is the shape of the n-th execution, modulo its length.
-var mix = []string{"plain", "wait", "plain", "subworkflow", "plain", "approval", "plain", "wait", "subworkflow", "approval"}
+var mix = []string{"plain", "wait", "once", "subworkflow", "plain", "approval", "once", "wait", "subworkflow", "approval"}
 
 func (w *workload) shape(n int) *shape {
 	for _, s := range w.shapes {
@@ -129,6 +136,11 @@ func newWorkload(run, ledger, pool string) *workload {
 		})
 	}
 	add("plain", false, common("order"), append([]string{"Start -> AI Agent"}, ungated...), nil, nil)
+	mail := tool(toolMail)
+	mail["onWorkerLost"] = "giveUp"
+	add("once", false, []object{start, agent, model("order"), tool(toolCharge), mail, tool(toolStock)},
+		append([]string{"Start -> AI Agent"}, ungated...), nil, nil)
+	w.shapes[len(w.shapes)-1].once = true
 	add("wait", false, append(common("order"),
 		node("Wait", "n8n-nodes-base.wait", 1.1, object{"amount": shortWait, "unit": "seconds"}), step(stepShip, "={{ $execution.id }}")),
 		append([]string{"Start -> AI Agent", "AI Agent -> Wait", "Wait -> Ship"}, ungated...), []string{stepShip}, []string{"Wait", stepShip})
