@@ -74,6 +74,10 @@ type Config struct {
 	Links Links
 	// Limits of all executions; zero fields are the engine's defaults.
 	Limits engine.Limits
+	// Gates bound the unfinished executions of each workflow: as many as its settings say, else
+	// WorkflowConcurrency (0 is any number). nil: no limits.
+	Gates               Gates
+	WorkflowConcurrency int
 	// Version of the program, shown in the micro service; empty is 0.0.0.
 	Version string
 	Now     func() time.Time // nil: time.Now
@@ -103,13 +107,14 @@ const maxInline = 256
 
 // Coordinator is the service. Create it with New, run it with Start and Stop.
 type Coordinator struct {
-	config    Config
-	runner    *runner.Runner
-	programs  programCache // by the workflow's hash
-	documents programCache // by the bytes that were submitted
-	lanes     []*lane
-	dispatch  *dispatcher
-	log       *zap.Logger
+	config     Config
+	runner     *runner.Runner
+	programs   programCache // by the workflow's hash
+	documents  programCache // by the bytes that were submitted
+	lanes      []*lane
+	dispatch   *dispatcher
+	gatekeeper gatekeeper
+	log        *zap.Logger
 
 	ctx      context.Context // ends when Stop gives up waiting
 	cancel   context.CancelFunc
@@ -190,6 +195,9 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	c.wg.Go(c.timerLoop)
 	c.wg.Go(c.sweepLoop)
 	c.wg.Go(c.pruneLoop)
+	if c.config.Gates != nil {
+		c.wg.Go(c.gateSweep)
+	}
 	c.log.Info("coordinator started")
 	return nil
 }

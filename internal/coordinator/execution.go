@@ -25,6 +25,9 @@ type execution struct {
 	// commit is missing.
 	current bool
 
+	// place that it has, or waits for, among the unfinished executions of its workflow; nil for none.
+	place *place
+
 	steps  engine.Step // merged
 	memory []memoryAppend
 	dirty  bool
@@ -112,7 +115,10 @@ func (x *execution) commit(c *Coordinator, now int64) state.Commit {
 		Unsettled: meta.Status.Finished() && x.owes(),
 		NextSweep: now + c.config.SweepAfter.Milliseconds(),
 	}
-	if x.idle() {
+	switch {
+	case meta.Status == engine.StatusNew:
+		commit.NextSweep = now + queuedSweep.Milliseconds()
+	case x.idle():
 		commit.NextSweep = now + idleSweep.Milliseconds()
 	}
 	return commit
@@ -122,9 +128,12 @@ func (x *execution) commit(c *Coordinator, now int64) state.Commit {
 // moment, a call or a person: what that is needs no sweeper.
 const idleSweep = 24 * time.Hour
 
-// idle reports whether everything that the execution waits for comes by itself:
-// it has no job, and no child or orphan that others may not have heard of.
+// idle reports whether everything that the execution waits for comes by itself: its
+// turn, or when it has begun: it has no job, and no child or orphan that others may not have heard of.
 func (x *execution) idle() bool {
+	if x.state.Meta.Status == engine.StatusNew {
+		return true
+	}
 	if x.state.Meta.Status != engine.StatusWaiting || len(x.state.Jobs) > 0 {
 		return false
 	}

@@ -227,7 +227,11 @@ func (c *Coordinator) restore(ctx context.Context, id engine.ExecutionID, stored
 	if err != nil {
 		return nil, fmt.Errorf("execution %s: %w", id, err)
 	}
-	return &execution{id: id, program: p, state: s, version: stored.Version}, nil
+	place, err := c.placeOf(stored)
+	if err != nil {
+		return nil, fmt.Errorf("restore execution %s: %w", id, err)
+	}
+	return &execution{id: id, program: p, state: s, version: stored.Version, place: place}, nil
 }
 
 // program returns the compiled workflow of a stored document.

@@ -13,7 +13,7 @@ import (
 
 // What an execution has to bring about in others happens after its own commit:
 // start children, cancel those nobody waits for, tell the parent how it ended,
-// start the error workflow. All of it can be read from the committed state and
+// start the error workflow, give up its place. All of it can be read from the committed state and
 // done twice without harm, so the state itself is the outbox: an execution whose
 // last commit owes something is stored as unsettled, and the sweeper comes back
 // for it until it is settled.
@@ -44,7 +44,7 @@ type errandRun struct {
 // something in others.
 func (x *execution) owes() bool {
 	meta := &x.state.Meta
-	return meta.Parent != nil && !meta.Parent.Detached || len(meta.Orphans) > 0 || x.errorWorkflow() != nil
+	return meta.Parent != nil && !meta.Parent.Detached || len(meta.Orphans) > 0 || x.place != nil || x.errorWorkflow() != nil
 }
 
 // errandsOf lists what follows from a commit; nil when nothing does. With swept, all
@@ -67,6 +67,9 @@ func (c *Coordinator) errandsOf(x *execution, step *engine.Step, swept bool) *er
 				e.list = append(e.list, c.cancelOrphan(id))
 			}
 		}
+		if x.place != nil {
+			e.list = append(e.list, c.leaveGate(x))
+		}
 	case !meta.Status.Finished():
 		orphans := step.Orphans
 		if swept {
@@ -81,6 +84,9 @@ func (c *Coordinator) errandsOf(x *execution, step *engine.Step, swept bool) *er
 			if !started(step.Children, id) {
 				e.list = append(e.list, c.cancelOrphan(id))
 			}
+		}
+		if swept && x.place != nil {
+			e.list = append(e.list, c.keepGate(x))
 		}
 		if swept && meta.Status == engine.StatusWaiting && len(e.list) > 0 {
 			e.done = c.rest(x)

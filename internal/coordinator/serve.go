@@ -113,7 +113,7 @@ func (c *Coordinator) get(ctx context.Context, r *queue.GetRequest) (*queue.Exec
 	x := &queue.Execution{
 		ID: r.ID, Status: m.Status, Mode: m.Mode, WorkflowID: m.WorkflowID, WorkflowName: m.WorkflowName,
 		WorkflowHash: m.WorkflowHash, StartedAt: m.StartedAt, StoppedAt: m.StoppedAt, LastNode: m.LastNode, Error: m.Error,
-		RetryOf: m.RetryOf,
+		RetryOf: m.RetryOf, QueuePosition: c.queuePosition(ctx, m),
 	}
 	if m.Parent != nil {
 		x.Parent = m.Parent.Execution

@@ -63,12 +63,25 @@ func (c *Coordinator) Submit(ctx context.Context, sub *queue.Submission, answer 
 // time. finish is told once, by a lane: nil, state.ErrExists, a *refusedError,
 // or why it could not be done now.
 func (c *Coordinator) create(p *program, meta engine.Meta, ev engine.Event, finish func(error)) {
+	if limit := c.concurrency(p); limit > 0 {
+		c.createInGate(p, meta, ev, limit, finish)
+		return
+	}
+	c.store(p, meta, ev, nil, finish)
+}
+
+// store is create for an execution whose place is known; nil when it needs none.
+func (c *Coordinator) store(p *program, meta engine.Meta, ev engine.Event, place *place, finish func(error)) {
 	c.hand(&work{
 		id:     meta.ID,
 		create: func() (*program, *engine.State) { return p, engine.NewState(meta) },
 		handle: func(x *execution) error {
 			if x.version > 0 || x.dirty { // it is in memory already
 				return state.ErrExists
+			}
+			x.keepPlace(place)
+			if place.queued() {
+				return x.enqueue(c, ev)
 			}
 			switch ev := ev.(type) {
 			case engine.Started:
@@ -84,7 +97,11 @@ func (c *Coordinator) create(p *program, meta engine.Meta, ev engine.Event, fini
 			return nil
 		},
 		finish: func(err error) {
-			if err == nil {
+			switch {
+			case err == nil && place.queued():
+				c.log.Info("execution waits for its turn", zap.String("execution_id", string(meta.ID)), zap.String("workflow", meta.WorkflowName),
+					zap.Int("position", place.position))
+			case err == nil:
 				c.log.Info("execution started", zap.String("execution_id", string(meta.ID)), zap.String("workflow", meta.WorkflowName),
 					zap.String("mode", meta.Mode))
 			}

@@ -46,6 +46,8 @@ type Coordinator struct {
 	MaxRunData     int    `env:"REPRISE_MAX_RUN_DATA_BYTES" envDefault:"268435456" help:"greatest size of the run data of one execution; beyond it the execution fails"`
 	MaxDepth       int    `env:"REPRISE_MAX_DEPTH" envDefault:"20" help:"how deep workflows may start one another"`
 
+	WorkflowConcurrency int `env:"REPRISE_WORKFLOW_CONCURRENCY" envDefault:"0" help:"how many executions of one workflow may be unfinished, running or waiting; others queue. The workflow's setting maxConcurrency goes before it; 0 is any number"`
+
 	OnLive func(engine.ExecutionID, []engine.Live) `env:"-"`
 }
 
@@ -113,6 +115,7 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		return nil, err
 	}
 	config := coordinator.Config{
+		Gates: store, WorkflowConcurrency: s.WorkflowConcurrency,
 		Store: store, Transport: transport{conn}, Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log,
 		Limits:     engine.Limits{RunsPerNode: s.MaxRunsPerNode, Depth: s.MaxDepth, RunDataBytes: int64(s.MaxRunData)},
 		MaxBacklog: s.MaxBacklog, MaxSubmissionBytes: s.MaxSubmission,

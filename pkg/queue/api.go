@@ -76,6 +76,8 @@ type Execution struct {
 	// Parent is the execution that started this one, RetryOf the one that it repeats.
 	Parent  engine.ExecutionID `json:"parent,omitempty"`
 	RetryOf engine.ExecutionID `json:"retryOf,omitempty"`
+	// QueuePosition of one that waits for its turn (status new), from 1; 0 is unknown.
+	QueuePosition int `json:"queuePosition,omitempty"`
 	// Data is {"resultData": …} as n8n has it, when it was asked for.
 	Data json.RawMessage `json:"data,omitempty"`
 }
