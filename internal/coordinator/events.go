@@ -156,7 +156,10 @@ func (c *Coordinator) publishJobs(jobs []*queue.Job) {
 					queued = append(queued, jobs[i].ID)
 				}
 				if err != nil && !errors.Is(err, queue.ErrQueued) {
-					failed = append(failed, jobs[i])
+					// It may have arrived all the same, and even be answered by now.
+					again := *jobs[i]
+					again.Confirm = true
+					failed = append(failed, &again)
 					c.log.Warn("job was not published", zap.String("job", string(jobs[i].ID)), zap.Error(err))
 				}
 			}
