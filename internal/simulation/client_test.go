@@ -96,7 +96,7 @@ func (c client) again(err error) bool {
 	if !errors.As(err, &problem) {
 		return true
 	}
-	return problem.Code == queue.CodeUnavailable || problem.Code == queue.CodeFull
+	return problem.Code == queue.CodeUnavailable || problem.Code == queue.CodeFull || problem.Code == queue.CodeOverloaded
 }
 
 func (c client) code(err error) string {

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
+	"github.com/reprise-engine/reprise/internal/simulation/memqueue"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/state"
@@ -57,31 +59,73 @@ type history struct {
 	answered map[string]int
 	attempts map[engine.JobID]string
 	letters  []queue.DeadLetter
-	finished int
-	commits  int
+	// first tells of the message of a job that is or was in the stream last whether it was
+	// its coordinator's first attempt to publish it; excused are the permits that rest on
+	// such a message which came soon after the commit, by worker and attempt.
+	first     map[engine.JobID]bool
+	attempted map[string]bool
+	excused   map[string]bool
+	repeated  int // runs that were excused
+	finished  int
+	commits   int
 }
 
 func newHistory(w *world) *history {
 	return &history{
 		w: w, machines: map[string]*engine.Machine{}, known: map[engine.ExecutionID]*stored{},
 		keys: map[effectKey]string{}, effects: map[effectKey]int{}, doneBy: map[string]bool{},
+		first: map[engine.JobID]bool{}, attempted: map[string]bool{}, excused: map[string]bool{},
 		results: map[engine.JobID]bool{}, answered: map[string]int{}, attempts: map[engine.JobID]string{},
 	}
 }
 
+// lateAfter is the worker's: a message that came sooner after its commit is believed to
+// be the only one.
+const lateAfter = 3 * time.Second
+
 // delivered: the worker may run the job, unless it asks.
-func (h *history) delivered(p *process, job *queue.Job) {
+//
+// One case in which it does not and should have is known and excused: a coordinator
+// that is slow between its commit and its first message, by less than lateAfter, while
+// another has published the job already and it was answered. A worker cannot tell
+// this message from the ordinary one. Its run repeats the effect, under the same key.
+func (h *history) delivered(p *process, job *queue.Job, d *memqueue.Delivery) {
 	h.attempts[job.ID] = attemptOf(job.IdempotencyKey, job.Attempt)
-	p.permits[h.attempts[job.ID]] = h.w.step
+	h.permit(p, job.ID)
+	h.excused[p.name+" "+h.attempts[job.ID]] = d.Deliveries == 1 && !job.Confirm && h.first[job.ID] &&
+		d.Published.Sub(time.UnixMilli(job.DispatchedAt)) <= lateAfter
+}
+
+// attempt reports whether a coordinator publishes a job for the first time.
+func (h *history) attempt(p *process, job engine.JobID) bool {
+	key := p.name + " " + string(job)
+	before := h.attempted[key]
+	h.attempted[key] = true
+	return !before
 }
 
 // asked: the worker may run the job if it is not answered now.
-func (h *history) asked(p *process, job engine.JobID) { p.permits[h.attempts[job]] = h.w.step }
+func (h *history) asked(p *process, job engine.JobID) { h.permit(p, job) }
 
-// sent: a result is on its way.
+// permit notes that a worker may begin to run a job because of what is known now; one
+// that it runs already it does not begin.
+func (h *history) permit(p *process, job engine.JobID) {
+	if !p.worker.Holds(job) {
+		p.permits[h.attempts[job]] = h.w.step
+	}
+}
+
+// sent: a result is on its way. A job that is handed back has none.
 func (h *history) sent(r *queue.Result) {
-	if r.Result.Error == nil {
+	if r.Result.Error == nil && !r.HandedBack {
 		h.results[r.Job] = true
+	}
+}
+
+// confirmed: a worker was told that its result is stored, and forgets it.
+func (h *history) confirmed(job engine.JobID) {
+	if attempt := h.attempts[job]; h.answered[attempt] == 0 {
+		h.answered[attempt] = h.w.step
 	}
 }
 
@@ -99,6 +143,10 @@ func (h *history) effect(p *process, e effect) {
 	h.doneBy[fmt.Sprintf("%s %s %d", e.execution, e.node, e.run)] = true
 	attempt := attemptOf(e.key, e.attempt)
 	if answered := h.answered[attempt]; answered != 0 && answered < p.permits[attempt] {
+		if h.excused[p.name+" "+attempt] {
+			h.repeated++
+			return
+		}
 		h.w.fail("%s is done by %s, which was allowed to in step %d, and was answered in step %d", e, p.name, p.permits[attempt], answered)
 	}
 }

@@ -16,6 +16,10 @@ type operation struct {
 	kind, key string
 	// exec carries it out, in the scheduler's goroutine.
 	exec func()
+	// heard is told the answer that the caller gets; may be nil.
+	heard func(answer any)
+	// sent is told when it is on its way; may be nil.
+	sent func()
 	// lost is the caller's error when it or its answer got lost. nil: the caller learns
 	// nothing, as its context ends.
 	lost error
@@ -101,6 +105,9 @@ func (o *operation) name() string { return o.p.name + " " + o.kind + " " + o.key
 
 // send draws what becomes of an operation and sends it on its way.
 func (w *world) send(o *operation) {
+	if o.sent != nil {
+		o.sent()
+	}
 	way := w.latency()
 	if wait := o.p.paused.Sub(w.now()); wait > 0 {
 		way += wait

@@ -32,7 +32,7 @@ const within = 10 * time.Minute
 
 func newProfile(rng *rand.Rand, executions int) profile {
 	p := profile{
-		executions: executions, coordinators: 1 + rng.IntN(3), workers: 1 + rng.IntN(3), slots: 1 + rng.IntN(6),
+		executions: executions, coordinators: 1 + rng.IntN(3), workers: 1 + rng.IntN(3), slots: 4 + rng.IntN(5),
 		lanes: 1 + rng.IntN(3), group: 1 + rng.IntN(16), deliveryLimit: 1_000_000,
 		span: time.Duration(20+rng.IntN(40)) * time.Second,
 	}
@@ -76,6 +76,7 @@ type outcomeOf struct {
 	executions int // that ended, with children and error workflows
 	steps      int
 	commits    int
+	repeated   int           // runs repeated in the known window, see history.delivered
 	took       time.Duration // simulated
 	profile    profile
 }
@@ -97,7 +98,7 @@ func simulate(t *testing.T, seed uint64, executions int, lines func(string)) (ou
 		w.play(l)
 		out = outcomeOf{
 			seed: seed, hash: w.hash.sum, failure: w.failure, executions: w.history.finished, steps: w.step,
-			commits: w.history.commits, took: time.Since(w.started), profile: w.profile,
+			commits: w.history.commits, repeated: w.history.repeated, took: time.Since(w.started), profile: w.profile,
 		}
 	})
 	return out

@@ -16,6 +16,8 @@ var (
 	flagSeeds      = flag.Int("seeds", 0, "number of seeds; 0 is a short run")
 	flagStride     = flag.Uint64("stride", 1, "distance of the seeds")
 	flagExecutions = flag.Int("executions", 25, "executions that clients submit in a simulation")
+	flagFirst      = flag.Bool("first", false, "stop at the first seed that fails")
+	flagBugs       = flag.String("bugs", "", "planted bugs to look for, by name, separated by commas; all, or empty for a few")
 	flagTrace      = flag.Bool("trace", false, "print every event")
 )
 
@@ -48,14 +50,18 @@ func TestSimulation(t *testing.T) {
 		total.executions += out.executions
 		total.steps += out.steps
 		total.commits += out.commits
+		total.repeated += out.repeated
 		total.took += out.took
 		if out.failure != nil {
 			t.Errorf("seed %d: %v\n%+v\nreplay it with: make simulate START=%d SEEDS=1 TRACE=1", seed, out.failure, out.profile, seed)
+			if *flagFirst {
+				break
+			}
 		}
 	}
 	took := time.Since(begun)
-	t.Logf("%d seeds, %d executions, %d commits, %d events, %s simulated, in %s: %.0f executions/s", seeds, total.executions, total.commits,
-		total.steps, total.took.Round(time.Second), took.Round(time.Millisecond), float64(total.executions)/took.Seconds())
+	t.Logf("%d seeds, %d executions, %d commits, %d events, %d runs repeated in the known window, %s simulated, in %s: %.0f executions/s",
+		seeds, total.executions, total.commits, total.steps, total.repeated, total.took.Round(time.Second), took.Round(time.Millisecond), float64(total.executions)/took.Seconds())
 }
 
 // TestSameSeedSameEvents: what a seed found can be looked at again.

@@ -112,8 +112,14 @@ func (t transportOf) PublishJobs(ctx context.Context, jobs []*queue.Job) (wait f
 			pool = queue.DefaultPool
 		}
 		o := &operation{p: t.p, kind: "publish", key: string(job.ID), lost: errNATS}
+		id, first, seen := job.ID, false, false
+		o.sent = func() { first = w.history.attempt(t.p, id) }
 		o.exec = func() {
 			err := w.jobs.Publish(w.now(), pool, subject, data)
+			if err == nil {
+				w.history.first[id] = first && !seen
+			}
+			seen = true
 			w.trace("  ", outcome(err))
 			if !o.ended {
 				outcomes[i] = err
@@ -223,6 +229,13 @@ func ask[T any](ctx context.Context, p *process, kind, key string, repeats bool,
 	}
 	var given T
 	o := &operation{p: p, kind: kind, key: key, repeats: repeats, answers: true}
+	if kind == "result" || kind == "result to any" {
+		o.heard = func(value any) {
+			if r, ok := value.(queue.Reply); ok && r.Verdict == queue.VerdictOK {
+				w.history.confirmed(engine.JobID(key))
+			}
+		}
+	}
 	o.exec = func() {
 		t := to()
 		if t == nil {
@@ -236,6 +249,9 @@ func ask[T any](ctx context.Context, p *process, kind, key string, repeats bool,
 					w.after(w.latency(), &event{name: "answer " + o.name(), owner: p, run: func() {
 						if !o.ended {
 							given = value
+							if o.heard != nil {
+								o.heard(value)
+							}
 						}
 						o.finish(err)
 					}})
@@ -292,13 +308,17 @@ func (t transportOf) SendResult(ctx context.Context, coordinator string, r *queu
 		}
 		return nil
 	}
+	kind := "result"
+	if r.HandedBack {
+		kind = "hand back"
+	}
 	first, stop := context.WithTimeout(ctx, directTimeout)
-	reply, err := ask(first, t.p, "result", string(r.Job), true, direct, hand)
+	reply, err := ask(first, t.p, kind, string(r.Job), true, direct, hand)
 	stop()
 	if err == nil || ctx.Err() != nil || (!errors.Is(err, queue.ErrNoCoordinator) && !errors.Is(err, queue.ErrUnavailable)) {
 		return reply, err
 	}
-	return ask(ctx, t.p, "result to any", string(r.Job), true, func() *process { w.history.sent(r); return w.any(serves) }, hand)
+	return ask(ctx, t.p, kind+" to any", string(r.Job), true, func() *process { w.history.sent(r); return w.any(serves) }, hand)
 }
 
 func (t transportOf) AskRedelivery(ctx context.Context, q *queue.Redelivery) (queue.Reply, error) {
@@ -437,7 +457,7 @@ func (w *world) deliver(o *operation, d memqueue.Delivery) {
 	}
 	name := "job " + string(job.ID) + " (" + strconv.Itoa(d.Deliveries) + ") for " + o.p.name
 	w.note("%s", name)
-	w.history.delivered(o.p, &job)
+	w.history.delivered(o.p, &job, &d)
 	if w.fault(w.profile.lost) {
 		w.note("lost: %s", name)
 		o.p.w.takers = append(o.p.w.takers, o) // the pull goes on without it
