@@ -1,7 +1,6 @@
 package faulttest
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -21,5 +20,3 @@ func stream(t *testing.T, c *cluster.Cluster) jetstream.JetStream {
 	require.NoError(t, err)
 	return js
 }
-
-func count(text, part string) int { return strings.Count(text, part) }

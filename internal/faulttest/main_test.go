@@ -42,16 +42,6 @@ func TestMain(m *testing.M) {
 // busy machine, unless a test says less.
 const within = 60 * time.Second
 
-// inFull runs a test that the short run leaves out, as its fault lasts long or
-// another test shows the same in less time.
-
-func inFull(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	if *full {
-		test(t)
-	}
-}
-
 // recoveries are the times that are printed at the end.
 var recoveries table
 
