@@ -64,7 +64,7 @@ func exitCode(err error) int {
 	}
 	if problem := (*queue.Problem)(nil); errors.As(err, &problem) {
 		switch problem.Code {
-		case queue.CodeUnavailable, queue.CodeFull:
+		case queue.CodeUnavailable, queue.CodeFull, queue.CodeOverloaded:
 			return service.ExitUnavailable
 		}
 		return service.ExitUsage
@@ -89,8 +89,8 @@ Exit codes: 0 success, 1 the workflow failed, 2 wrong usage or an invalid workfl
 		SilenceUsage: true, SilenceErrors: true,
 		Version: version(),
 	}
-	root.AddCommand(runCommand(), devCommand(), submitCommand(), executionsCommand(), workflowsCommand(), demoCommand(),
-		mockLLMCommand(), benchCommand(), chaosCommand(), doctorCommand())
+	root.AddCommand(runCommand(), devCommand(), submitCommand(), executionsCommand(), queueCommand(), workflowsCommand(), demoCommand(),
+		mockLLMCommand(), benchCommand(), chaosCommand(), doctorCommand(), deadCommand())
 	return root
 }
 

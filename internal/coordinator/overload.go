@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// overloadLag is how long events may wait for their lane before new executions are refused.
-	overloadLag = 5 * time.Second
+	// overloadLag is how long events may wait for their lane before new executions are refused: as
+	// long as a client waits for its answer.
+	overloadLag = 10 * time.Second
 	// The bounds of what a refused client is told to wait.
 	retryLeast, retryMost = time.Second, 30 * time.Second
 	// retryFull is how long a client should wait for room in Redis or NATS.
