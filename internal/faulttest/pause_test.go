@@ -69,7 +69,8 @@ func TestReport59WorkerPausedBeyondItsLease(t *testing.T) {
 	for _, id := range ids {
 		require.Len(t, c.Ledger.Keys(id, "Gamma"), 2, "once by the worker that was stopped, once by another")
 	}
-	recovered(t, "worker paused", "its executions finished", took, 4*cluster.ShortLease+5*time.Second)
+	// The paused worker had asked for jobs, and is given some until its request runs out.
+	recovered(t, "worker paused", "its executions finished", took, 40*time.Second)
 }
 
 // Report 101: a worker stalls beyond its lease, another one gets the job, and the first
