@@ -101,10 +101,11 @@ type Worker struct {
 	stopFetch context.CancelFunc
 	running   context.Context // ends when running jobs are to be given back
 	giveBack  context.CancelFunc
-	wg        sync.WaitGroup
-	loops     sync.WaitGroup
-	room      chan struct{} // one token per unconfirmed result
-	abandoned atomic.Int64  // runs of node code that do not end
+	taking    sync.WaitGroup // of fetch
+	wg        sync.WaitGroup // of jobs
+	loops     sync.WaitGroup // of what goes on until the last job has ended
+	room      chan struct{}  // one token per unconfirmed result
+	abandoned atomic.Int64   // runs of node code that do not end
 }
 
 // heldJob is a job that this worker holds until its result is confirmed.
@@ -139,7 +140,7 @@ func New(c Config) *Worker {
 
 // Start begins to take jobs and returns.
 func (w *Worker) Start() {
-	w.loops.Go(w.fetch)
+	w.taking.Go(w.fetch)
 	w.loops.Go(w.keepAlive)
 	if w.config.Announce != nil {
 		w.loops.Go(newAnnouncer(w).loop)
@@ -152,6 +153,7 @@ func (w *Worker) Start() {
 func (w *Worker) Stop(ctx context.Context) {
 	w.stopFetch()
 	defer context.AfterFunc(ctx, w.giveBack)()
+	w.taking.Wait() // it may just be given a last job, which is to be waited for
 	w.wg.Wait()
 	w.giveBack()
 	w.loops.Wait()

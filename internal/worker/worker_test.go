@@ -61,6 +61,7 @@ type world struct {
 	verdict   string
 	held      bool
 	connected time.Time
+	last      Delivery // comes a moment after no more are wanted
 
 	mu        sync.Mutex
 	sends     int
@@ -72,6 +73,11 @@ func (w *world) Next(ctx context.Context) (Delivery, error) {
 	case d := <-w.jobs:
 		return d, nil
 	case <-ctx.Done():
+		if d := w.last; d != nil {
+			w.last = nil
+			time.Sleep(time.Second)
+			return d, nil
+		}
 		return nil, ctx.Err()
 	}
 }
@@ -266,5 +272,26 @@ func TestStopHandsBackWhatDoesNotFinishInTime(t *testing.T) {
 		require.Equal(t, 5*time.Second, time.Since(began))
 		require.Contains(t, d.told(), "nak")
 		worker.Stop(ctx) // harmless
+	})
+}
+
+// A job that was on its way when the worker was stopped is run like the others.
+func TestStopWaitsForTheLastJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{last: newDelivery("x_1")}
+		worker := start(t, w, func(ctx context.Context) error {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		})
+		synctest.Wait()
+		worker.Stop(t.Context())
+		require.Len(t, w.results, 1, "its result is confirmed when Stop returns")
+		result := <-w.results
+		require.False(t, result.HandedBack)
+		require.Nil(t, result.Result.Error)
+		require.Len(t, result.Result.Outputs, 1)
 	})
 }
