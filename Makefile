@@ -40,6 +40,14 @@ lint: ## run golangci-lint
 bench: ## run the Go benchmarks (BENCH=regexp, BENCH_PACKAGES=./pkg/...)
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(or $(BENCH_PACKAGES),./pkg/...)
 
+.PHONY: simulate
+simulate: ## run the simulation over SEEDS seeds from START (TRACE=1 prints every event)
+	./scripts/simulate.sh
+
+.PHONY: simulate-bugs
+simulate-bugs: ## plant each known mistake and expect the simulation to find it
+	go test -count=1 -timeout 60m -run '^TestPlantedBugs$$' -v ./internal/simulation -args -bugs=all
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin dist coverage.out

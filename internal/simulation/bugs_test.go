@@ -56,8 +56,8 @@ var plantedBugs = []plantedBug{
 		before: "return d.Deliveries() > 1 || job.Confirm ||", after: "return d.Deliveries() > 1000 || job.Confirm && d.Deliveries() > 1000 || d.Deliveries() > 1000 &&",
 	},
 	{
-		name: "result of an attempt counts twice", file: "pkg/engine/apply.go", seeds: 200,
-		before: "return job, ok && job.RetryAt == 0", after: "return job, ok",
+		name: "published again as if for the first time", file: events, seeds: 200,
+		before: "again.Confirm = true", after: "again.Confirm = false",
 	},
 	{
 		name: "parent not told after a crash", file: "internal/coordinator/outbox.go", seeds: 200,
