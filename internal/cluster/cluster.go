@@ -150,7 +150,12 @@ func (c *Cluster) startModel(script Object) (credentials string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- mockllm.New(mockllm.Config{Script: parsed}).ServeListener(ctx, listener) }()
-	c.t.Cleanup(func() { cancel(); <-served })
+	c.t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			c.t.Errorf("mock model: %v", err)
+		}
+	})
 	credentials = filepath.Join(c.t.TempDir(), "credentials.json")
 	c.must(os.WriteFile(credentials, fmt.Appendf(nil,
 		`[{"id":"mock-llm","name":"Mock LLM","type":"openAiApi","data":{"apiKey":"mock","url":"http://%s/v1"}}]`, listener.Addr()), 0o600))

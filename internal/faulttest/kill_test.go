@@ -40,27 +40,30 @@ func failpoints(t *testing.T, dir string) (names []string) {
 // Reports 63, 76 and 79: a coordinator is killed at each of its failpoints, while it
 // does what leads there, and another one goes on. No event is lost or applied twice.
 func TestCoordinatorKilledAtEachFailpoint(t *testing.T) {
-	// What leads to a failpoint; all others are passed by every execution.
+	// What leads to each failpoint.
 	scenarios := map[string]func(*testing.T, string){
+		"before-commit": killedInAgent, "after-commit": killedInAgent, "after-publish": killedInAgent, "after-ack": killedInAgent,
 		"before-start-child": killedInFamily, "after-start-child": killedInFamily,
 		"before-tell-parent": killedInFamily, "after-tell-parent": killedInFamily,
 		"before-errands": killedInFamily, "before-settle": killedInFamily,
 		"before-cancel-orphan":        killedInCancel,
 		"before-start-error-workflow": killedInFailure, "after-start-error-workflow": killedInFailure,
+		"after-enter-gate": killedAtGate, "before-leave-gate": killedAtGate, "after-leave-gate": killedAtGate,
 	}
+	// Those that every execution passes, which the short run kills at: internal/crashtest
+	// has most of the others.
+	common := []string{"before-commit", "after-commit", "after-publish", "after-ack"}
 	for _, point := range failpoints(t, "coordinator") {
 		scenario := scenarios[point]
-		moments := []int{1, 3, 6}
-		switch {
-		case scenario != nil && !*full:
-			continue // internal/crashtest kills there as well
-		case scenario != nil:
-			moments = moments[:1]
-		case !*full:
-			moments = moments[1:2]
-		}
-		if scenario == nil {
-			scenario = killedInAgent
+		require.NotNil(t, scenario, "nothing here leads to failpoint %s: say what does", point)
+		moments := []int{3}
+		switch often := slices.Contains(common, point); {
+		case often && *full:
+			moments = []int{1, 3, 6}
+		case !often && *full:
+			moments = []int{1}
+		case !often:
+			continue
 		}
 		for _, nth := range moments {
 			at := fmt.Sprintf("%s=%d", point, nth)
@@ -191,6 +194,21 @@ func killedInFailure(t *testing.T, at string) {
 	statuses(t, c, []string{alarm}, engine.StatusSuccess)
 	require.Equal(t, []string{alarm}, children(t, c, "alarm"), "the error workflow ran once")
 	require.Len(t, c.Ledger.Keys(alarm, "Alarm"), 1)
+}
+
+// killedAtGate: executions of a workflow with a limit wait for their turn, and each gets it.
+func killedAtGate(t *testing.T, at string) {
+	c := cluster.New(t, cluster.Options{Workers: 1})
+	startDoomed(c, at)
+	ids := c.SubmitOf(cluster.Document("limited", cluster.Object{"maxConcurrency": 2},
+		[]cluster.Object{cluster.Trigger(), c.Ledger.Step("Work")}, "Start -> Work"), 8)
+	c.Coordinators[0].AwaitExit(within)
+	c.AwaitFinished(ids, within)
+	c.Idle(within)
+	statuses(t, c, ids, engine.StatusSuccess)
+	for _, id := range ids {
+		require.Len(t, c.Ledger.Keys(id, "Work"), 1)
+	}
 }
 
 // Reports 58, 63 and 68: a worker is killed at each of its failpoints; what it had in

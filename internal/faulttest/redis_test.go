@@ -159,7 +159,7 @@ func TestReport114Failover(t *testing.T) {
 	promoted := redis.NewClient(&redis.Options{Addr: replica.Addr()})
 	demoted := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
 	t.Cleanup(func() { _, _ = promoted.Close(), demoted.Close() })
-	require.NoError(t, promoted.SlaveOf(t.Context(), host, port).Err())
+	require.NoError(t, promoted.ReplicaOf(t.Context(), host, port).Err())
 	c.StartAll()
 	arrived, open := c.Ledger.Hold("Beta")
 	ids := c.Submit(5)
@@ -175,9 +175,9 @@ func TestReport114Failover(t *testing.T) {
 		}
 		return ""
 	})
-	require.NoError(t, promoted.SlaveOf(t.Context(), "NO", "ONE").Err())
+	require.NoError(t, promoted.ReplicaOf(t.Context(), "NO", "ONE").Err())
 	host, port, _ = strings.Cut(replica.Addr(), ":")
-	require.NoError(t, demoted.SlaveOf(t.Context(), host, port).Err())
+	require.NoError(t, demoted.ReplicaOf(t.Context(), host, port).Err())
 	open() // results come, and every write is answered with READONLY
 	err := c.SubmitOnce(c.Workflow, cluster.NewIDs(1)[0])
 	require.Error(t, err, "work was taken by a primary that is none")
