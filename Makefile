@@ -48,6 +48,16 @@ simulate: ## run the simulation over SEEDS seeds from START (TRACE=1 prints ever
 simulate-bugs: ## plant each known mistake and expect the simulation to find it
 	go test -count=1 -timeout 60m -run '^TestPlantedBugs$$' -v ./internal/simulation -args -bugs=all
 
+.PHONY: properties
+properties: ## run the properties of the engine on CHECKS random executions each (default 50000, some hours)
+	go test ./pkg/engine -run 'Order|Ends|Bytes|Failure' -timeout 0 -args -rapid.checks=$(or $(CHECKS),50000)
+
+.PHONY: fuzz
+fuzz: ## fuzz the workflow parser, the messages and the engine for FUZZTIME each (default 10m)
+	go test ./pkg/workflow -run '^$$' -fuzz FuzzParse -fuzztime $(or $(FUZZTIME),10m) -fuzzminimizetime 10x
+	go test ./pkg/queue -run '^$$' -fuzz FuzzMessages -fuzztime $(or $(FUZZTIME),10m) -fuzzminimizetime 10x
+	go test ./pkg/engine -run '^$$' -fuzz FuzzResults -fuzztime $(or $(FUZZTIME),10m) -fuzzminimizetime 10x
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin dist coverage.out
