@@ -13,8 +13,9 @@ import (
 )
 
 // HeldStore is what the dispatcher needs of a store to look after the jobs that it holds
-// back. With a Store that is none, such jobs are published as if they were late, and rate limits
-// are not kept.
+// back. With a Store that is none, such jobs are published as if they were late, rate limits are
+// not kept, and the executions are left to whoever's sweeper comes first, as their sweeps cannot be
+// put off.
 type HeldStore interface {
 	// OpenJobs reports which jobs are still open.
 	OpenJobs(ctx context.Context, jobs []state.JobRef) ([]bool, error)
@@ -130,6 +131,9 @@ func (c *Coordinator) persist(what string, try func(ctx context.Context) error) 
 // How often the dispatcher looks for what has room or was forgotten.
 const (
 	tickEvery = 250 * time.Millisecond
+	// tickFirst keeps the loop out of step with those that look at timers and sweeps, so that
+	// they do not hand in their work at the same moment.
+	tickFirst = 37 * time.Millisecond
 	lookEvery = time.Second
 	lookGroup = 1024
 )
@@ -137,7 +141,7 @@ const (
 // dispatchLoop publishes what is held when its time has come, and keeps other coordinators
 // from sweeping it.
 func (c *Coordinator) dispatchLoop() {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(tickFirst)
 	defer timer.Stop()
 	var looked, announced time.Time
 	for {
@@ -156,8 +160,10 @@ func (c *Coordinator) dispatchLoop() {
 		}
 		if now.Sub(looked) >= min(lookEvery, c.config.SweepAfter/4) {
 			looked = now
-			c.keepHeld()
-			c.lookOverdue()
+			if c.heldStore() != nil {
+				c.keepHeld()
+				c.lookOverdue()
+			}
 		}
 		wait := tickEvery
 		if due > 0 {
@@ -169,10 +175,6 @@ func (c *Coordinator) dispatchLoop() {
 
 // keepHeld puts off other coordinators' sweeps of executions whose jobs are known here.
 func (c *Coordinator) keepHeld() {
-	store := c.heldStore()
-	if store == nil {
-		return
-	}
 	until := c.now() + c.config.SweepAfter.Milliseconds()
 	ids := c.dispatch.unsafe(until)
 	if len(ids) == 0 {
@@ -180,7 +182,7 @@ func (c *Coordinator) keepHeld() {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, storeTimeout)
 	defer cancel()
-	if err := store.Postpone(ctx, ids, until); err != nil {
+	if err := c.heldStore().Postpone(ctx, ids, until); err != nil {
 		c.log.Warn("sweeps were not put off", zap.Int("executions", len(ids)), zap.Error(err))
 		c.dispatch.endanger(ids)
 	}
