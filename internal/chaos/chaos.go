@@ -85,7 +85,7 @@ func (r *run) open(ctx context.Context) error {
 		return err
 	}
 	r.closes = append(r.closes, func() { _ = r.ledger.stop() })
-	mockURL, stop, err := startModel()
+	mockURL, stop, err := startModel(r.config.Say)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (r *run) open(ctx context.Context) error {
 }
 
 // startModel starts the mock model on a free loopback port.
-func startModel() (url string, stop func(), err error) {
+func startModel(say func(string)) (url string, stop func(), err error) {
 	parsed, err := mockllm.ParseScript([]byte(script))
 	if err != nil {
 		return "", nil, err
@@ -139,7 +139,12 @@ func startModel() (url string, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- mockllm.New(mockllm.Config{Script: parsed}).ServeListener(ctx, listener) }()
-	return "http://" + listener.Addr().String() + "/v1", func() { cancel(); _ = <-served }, nil
+	return "http://" + listener.Addr().String() + "/v1", func() {
+		cancel()
+		if err := <-served; err != nil {
+			say(err.Error())
+		}
+	}, nil
 }
 
 // play is the load with its faults, the time to come to rest, and the reckoning.

@@ -57,6 +57,7 @@ func quick(t *testing.T) Config {
 
 // A short chaos with everything in it: the promise holds.
 func TestThePromiseHolds(t *testing.T) {
+	t.Parallel()
 	c := quick(t)
 	var last Progress
 	c.Progress = func(p Progress) { last = p }
@@ -84,6 +85,7 @@ func TestThePromiseHolds(t *testing.T) {
 // On servers that were given, only what was started here is killed, and what cannot be
 // of use to others is removed.
 func TestGivenServers(t *testing.T) {
+	t.Parallel()
 	server, redis := natstest.Start(t, natstest.Options{}), redistest.Start(t)
 	c := quick(t)
 	c.Duration, c.NATSURL, c.RedisURL = 6*time.Second, server.URL, redis.URL()
@@ -100,6 +102,7 @@ func TestGivenServers(t *testing.T) {
 
 // Interrupted in the middle, a run on given servers takes its executions with it.
 func TestInterruptedOnGivenServers(t *testing.T) {
+	t.Parallel()
 	server, redis := natstest.Start(t, natstest.Options{}), redistest.Start(t)
 	c := quick(t)
 	c.NATSURL, c.RedisURL = server.URL, redis.URL()
@@ -143,6 +146,7 @@ func leavesNothing(t *testing.T, natsURL, redisURL string) {
 }
 
 func TestServersThatAreNotThere(t *testing.T) {
+	t.Parallel()
 	c := quick(t)
 	c.NATSURL, c.RedisURL = "nats://127.0.0.1:1", "redis://127.0.0.1:1"
 	_, err := Run(t.Context(), c)
@@ -151,6 +155,7 @@ func TestServersThatAreNotThere(t *testing.T) {
 
 // A program that cannot be a child is said so, and nothing is left running.
 func TestProgramThatDoesNotStart(t *testing.T) {
+	t.Parallel()
 	c := quick(t)
 	c.Program = []string{"/bin/false"}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -170,6 +175,7 @@ func (s *sleeper) signal(bool) error     { return nil }
 // A supervisor starts its process again whoever ended it, counts only what we did not
 // end, and goes on after a start that failed.
 func TestSupervisor(t *testing.T) {
+	t.Parallel()
 	started := make(chan *sleeper, 10)
 	failed := false
 	u := newUnit(KillWorker, "worker 1", func(context.Context) (running, error) {

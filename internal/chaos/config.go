@@ -6,9 +6,12 @@ import (
 	"net"
 	"net/url"
 	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/reprise-engine/reprise/internal/service"
 )
 
 // The kinds of faults: SIGKILL for a process of one role, or SIGSTOP and later
@@ -25,14 +28,21 @@ const (
 func Kinds() []string { return []string{KillWorker, KillCoordinator, KillNATS, KillRedis, Pause} }
 
 const (
-	// DefaultLease is the workers' own default.
-	DefaultLease = 30 * time.Second
-
 	maxDuration  = 10 * time.Minute
 	maxProcesses = 16
 	maxRate      = 200
 	minEvery     = 200 * time.Millisecond
 )
+
+// DefaultLease is the workers' own default.
+func DefaultLease() time.Duration {
+	field, _ := reflect.TypeFor[service.Worker]().FieldByName("Lease")
+	lease, err := time.ParseDuration(field.Tag.Get("envDefault"))
+	if err != nil {
+		panic(fmt.Sprintf("the default lease of workers: %v", err)) // a constant of ours
+	}
+	return lease
+}
 
 // Config of a run. Program is needed, all else has defaults.
 type Config struct {
@@ -50,7 +60,7 @@ type Config struct {
 	Seed uint64
 	// Kill are the kinds of faults; nil is all that are possible.
 	Kill []string
-	// Lease is how long a job may be without a sign of life (default DefaultLease).
+	// Lease is how long a job may be without a sign of life (default the workers' own).
 	Lease time.Duration
 	// Settle is how long everything may take to come to rest when the load is over
 	// (default 60 s).
@@ -87,7 +97,7 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{"duration", &c.Duration, 60 * time.Second, time.Second, maxDuration},
 		{"every", &c.Every, 4 * time.Second, minEvery, maxDuration},
-		{"lease", &c.Lease, DefaultLease, time.Second, maxDuration},
+		{"lease", &c.Lease, DefaultLease(), time.Second, maxDuration},
 		{"settle", &c.Settle, 60 * time.Second, time.Second, maxDuration},
 	} {
 		if *d.value == 0 {

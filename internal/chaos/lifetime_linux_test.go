@@ -18,6 +18,7 @@ import (
 func TestNothingOutlivesTheRun(t *testing.T) {
 	for name, end := range map[string]syscall.Signal{"interrupted": syscall.SIGINT, "killed": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			temporary := t.TempDir()
 			cmd := exec.Command(program(t)[0], "run")
 			cmd.Env = append(os.Environ(), "TMPDIR="+temporary)

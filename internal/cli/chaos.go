@@ -91,7 +91,7 @@ Exit codes: 0 the promise held, 1 it did not, 2 wrong usage, 4 the servers canno
 	f.DurationVar(&c.Every, "every", 4*time.Second, "mean time between two faults")
 	f.Uint64Var(&c.Seed, "seed", 0, "plan of the faults; 0 is a random one")
 	f.StringSliceVar(&c.Kill, "kill", nil, "faults: "+strings.Join(chaos.Kinds(), ",")+" (default all that are possible)")
-	f.DurationVar(&c.Lease, "lease", chaos.DefaultLease, "how long a job may be without a sign of life before another worker gets it")
+	f.DurationVar(&c.Lease, "lease", chaos.DefaultLease(), "how long a job may be without a sign of life before another worker gets it")
 	f.StringVar(&c.LogDir, "logs", "", "directory for a log of each process")
 	f.StringVar(&asOutput, "output", string(outputText), "text or json")
 	s.natsFlag(cmd, "", "NATS server to use instead of an own one")
