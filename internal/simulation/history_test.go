@@ -51,7 +51,7 @@ type history struct {
 	machines map[string]*engine.Machine
 	known    map[engine.ExecutionID]*stored
 	keys     map[effectKey]string
-	effects  map[effectKey]int
+	effects  map[string]int  // how often each was had, attempts apart
 	doneBy   map[string]bool // "<execution> <node> <run>" that had an effect
 	// results that were sent, by job; answered is the step in which one was committed, by
 	// attempt.
@@ -73,7 +73,7 @@ type history struct {
 func newHistory(w *world) *history {
 	return &history{
 		w: w, machines: map[string]*engine.Machine{}, known: map[engine.ExecutionID]*stored{},
-		keys: map[effectKey]string{}, effects: map[effectKey]int{}, doneBy: map[string]bool{},
+		keys: map[effectKey]string{}, effects: map[string]int{}, doneBy: map[string]bool{},
 		first: map[engine.JobID]bool{}, attempted: map[string]bool{}, excused: map[string]bool{},
 		results: map[engine.JobID]bool{}, answered: map[string]int{}, attempts: map[engine.JobID]string{},
 	}
@@ -139,7 +139,10 @@ func (h *history) effect(p *process, e effect) {
 		h.w.fail("%s was done under another key before: %s", e, key)
 	}
 	h.keys[id] = e.key
-	h.effects[id]++
+	h.effects[e.String()]++
+	if n := h.effects[e.String()]; n > 1 && h.w.profile.faultless() {
+		h.w.fail("%s happens %d times although nothing goes wrong", e, n)
+	}
 	h.doneBy[fmt.Sprintf("%s %s %d", e.execution, e.node, e.run)] = true
 	attempt := attemptOf(e.key, e.attempt)
 	if answered := h.answered[attempt]; answered != 0 && answered < p.permits[attempt] {

@@ -232,11 +232,6 @@ func (p *process) effect(ctx context.Context, e effect) error {
 	return o.call(ctx)
 }
 
-// permit notes that a job may be run because of what was known at this step.
-func (p *process) permit(job *queue.Job) {
-	p.permits[attemptOf(job.IdempotencyKey, job.Attempt)] = p.w.step
-}
-
 func attemptOf(key string, attempt int) string { return fmt.Sprintf("%s#%d", key, attempt) }
 
 func (p *process) drop(jobs []engine.JobID) { p.worker.Drop(jobs) }
