@@ -51,7 +51,8 @@ func TestParallelTools(t *testing.T) {
 		took := time.Since(before)
 		require.Equal(t, "success", run.Get("status").Str, run.Raw)
 		t.Logf("five tools of one second each took %s in the %s run", took.Round(time.Millisecond), which)
-		assert.Less(t, took, 2500*time.Millisecond) // about 1.02 s on a machine with nothing else to do
+		// About 1.02 s on a machine with nothing else to do; one after the other takes 5 s.
+		assert.Less(t, took, 4500*time.Millisecond)
 	}
 	assert.EqualValues(t, 5, most.Load(), "tools at the same time")
 }
@@ -139,7 +140,7 @@ func TestToolTimeout(t *testing.T) {
 	site.Script(t, `{"m": {"turns": [{"tool_calls": [{"name": "Hang", "args": {"text": "x"}}, {"name": "Calculator", "args": {"input": "6*7"}}]}, {"content": "got {{results}}"}]}}`)
 	gone := make(chan struct{})
 	site.Handle("/hang", func(_ http.ResponseWriter, r *http.Request) { hang(r, gone) })
-	tool := labtest.HTTPTool("Hang", site.URL+"/hang").With("timeout", 200)
+	tool := labtest.HTTPTool("Hang", site.URL+"/hang").With("timeout", 1000) // enough to be called on a busy machine
 	run := l.run(t, site.Agent("m", tool, labtest.Calculator()), nil)
 	require.Equal(t, "success", run.Get("status").Str, run.Raw)
 	assert.Contains(t, answersOf(run)[0], "Error: timed out")
