@@ -24,7 +24,7 @@ race: ## run the tests of the core packages with the race detector
 	CGO_ENABLED=1 ./scripts/test.sh -race $(RACE_PACKAGES)
 
 .PHONY: fault
-fault: ## run all fault tests in full length, about ten minutes on two cores (FAULT=regexp)
+fault: ## run all fault tests in full length, about five minutes on two cores (FAULT=regexp)
 	go test ./internal/faulttest -full -v -timeout 30m -run '$(or $(FAULT),.)'
 
 .PHONY: verify

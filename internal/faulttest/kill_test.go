@@ -196,13 +196,21 @@ func killedInFailure(t *testing.T, at string) {
 	require.Len(t, c.Ledger.Keys(alarm, "Alarm"), 1)
 }
 
-// killedAtGate: executions of a workflow with a limit wait for their turn, and each gets it.
+// killedAtGate: executions of a workflow with a limit wait for their turn, and each gets
+// it. There is one coordinator: of two, one might admit them all.
 func killedAtGate(t *testing.T, at string) {
-	c := cluster.New(t, cluster.Options{Workers: 1})
+	c := cluster.New(t, cluster.Options{Workers: 1, Coordinators: 1})
 	startDoomed(c, at)
-	ids := c.SubmitOf(cluster.Document("limited", cluster.Object{"maxConcurrency": 2},
-		[]cluster.Object{cluster.Trigger(), c.Ledger.Step("Work")}, "Start -> Work"), 8)
-	c.Coordinators[0].AwaitExit(within)
+	limited := cluster.Document("limited", cluster.Object{"maxConcurrency": 2},
+		[]cluster.Object{cluster.Trigger(), c.Ledger.Step("Work")}, "Start -> Work")
+	restarted := make(chan struct{})
+	go func() { // a supervisor
+		defer close(restarted)
+		c.Coordinators[0].AwaitExit(within)
+		c.Coordinators[0].Start("")
+	}()
+	ids := c.SubmitOf(limited, 8)
+	<-restarted
 	c.AwaitFinished(ids, within)
 	c.Idle(within)
 	statuses(t, c, ids, engine.StatusSuccess)

@@ -17,7 +17,7 @@ import (
 
 // full runs what takes long: outages of their full length, every failpoint at
 // several moments.
-var full = flag.Bool("full", false, "run all fault tests in full length (about ten minutes)")
+var full = flag.Bool("full", false, "run all fault tests in full length (about five minutes)")
 
 // atOnce is how many tests run at the same time: they wait more than they work.
 const atOnce = 4
