@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,7 @@ const (
 func doctorCommand() *cobra.Command {
 	var s servers
 	var asOutput string
+	var stuckAfter time.Duration
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check that Redis and NATS are set up so that nothing can be lost; say what to do.",
@@ -41,7 +43,7 @@ func doctorCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), 15*time.Second)
 			defer cancel()
-			redis, redisErr := examineRedis(ctx, s.redis)
+			redis, redisErr := examineRedis(ctx, s.redis, stuckAfter)
 			nats, natsErr := examineNATS(ctx, s.nats)
 			findings := append(redis, nats...)
 			if o == outputJSON {
@@ -64,6 +66,11 @@ func doctorCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&asOutput, "output", string(outputText), "text or json")
 	s.natsFlag(cmd, defaultNATS, "NATS server")
+	fallback := 15 * time.Minute
+	if d, err := time.ParseDuration(os.Getenv("REPRISE_STUCK_AFTER")); err == nil && d > 0 {
+		fallback = d
+	}
+	cmd.Flags().DurationVar(&stuckAfter, "stuck-after", fallback, "how long a running execution may make no progress (REPRISE_STUCK_AFTER)")
 	s.redisFlag(cmd, "Redis server (default redis://127.0.0.1:6379)")
 	return cmd
 }
@@ -81,7 +88,7 @@ func printFindings(out io.Writer, s style, findings []finding) {
 	}
 }
 
-func examineRedis(ctx context.Context, url string) ([]finding, error) {
+func examineRedis(ctx context.Context, url string, stuckAfter time.Duration) ([]finding, error) {
 	if url == "" {
 		url = "redis://127.0.0.1:6379"
 	}
@@ -112,7 +119,7 @@ func examineRedis(ctx context.Context, url string) ([]finding, error) {
 		memory = fmt.Sprintf("%d of %d MB used", info.UsedMemory>>20, info.Maxmemory>>20)
 		full = info.UsedMemory > info.Maxmemory/10*9
 	}
-	return []finding{
+	findings := []finding{
 		{Check: "Redis", OK: true, Found: fmt.Sprintf("version %s, %s", info.Version, kind)},
 		{
 			Check: "Redis persistence", OK: info.AppendOnly, Found: persistence,
@@ -131,7 +138,35 @@ func examineRedis(ctx context.Context, url string) ([]finding, error) {
 			Check: "Redis round trip", OK: info.RoundTrip < slowRoundTrip, Found: info.RoundTrip.Round(10 * time.Microsecond).String(),
 			Advice: "every step of an execution waits for a round trip: move coordinators closer to Redis",
 		},
-	}, nil
+	}
+	stuck, err := examineStuck(ctx, store, stuckAfter)
+	if err != nil {
+		return findings, err
+	}
+	return append(findings, stuck), nil
+}
+
+// maxNamed is how many executions without progress are named.
+const maxNamed = 10
+
+// examineStuck names the running executions that make no progress.
+func examineStuck(ctx context.Context, store *state.Store, after time.Duration) (finding, error) {
+	now := time.Now()
+	stuck, err := store.Stuck(ctx, now.Add(-after).UnixMilli())
+	if err != nil {
+		return finding{}, err
+	}
+	f := finding{
+		Check: "stuck executions", OK: len(stuck) == 0, Found: fmt.Sprintf("none runs without progress for %s", after),
+		Advice: "look at what they run with `reprise executions show ID`; if it never ends, cancel them, and give the node a timeout",
+	}
+	if len(stuck) > 0 {
+		f.Found = fmt.Sprintf("%d run without progress for %s, the first for %s:", len(stuck), after, now.Sub(time.UnixMilli(stuck[0].Moved)).Round(time.Second))
+		for _, s := range stuck[:min(len(stuck), maxNamed)] {
+			f.Found += " " + string(s.Execution)
+		}
+	}
+	return f, nil
 }
 
 func examineNATS(ctx context.Context, url string) ([]finding, error) {

@@ -67,7 +67,7 @@ func listCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&status, "status", "", "only executions of this status (running, waiting, success, error, canceled)")
+	cmd.Flags().StringVar(&status, "status", "", "only executions of this status (new, running, waiting, success, error, canceled)")
 	cmd.Flags().StringVar(&workflowID, "workflow-id", "", "only executions of the workflow with this id")
 	cmd.Flags().IntVar(&limit, "limit", 50, "greatest number")
 	cmd.Flags().StringVar(&asOutput, "output", string(outputText), "text or json")

@@ -202,7 +202,7 @@ func printHeader(out io.Writer, s style, x *queue.Execution) {
 		state = s.yellow(state)
 	}
 	fmt.Fprintf(out, "%s  %s", s.bold(name), state)
-	if x.StoppedAt > 0 {
+	if x.StoppedAt > 0 && x.StartedAt > 0 {
 		fmt.Fprintf(out, "  %s", s.dim((time.Duration(x.StoppedAt-x.StartedAt) * time.Millisecond).String()))
 	}
 	fmt.Fprintf(out, "  %s\n", s.dim(string(x.ID)))
@@ -211,6 +211,9 @@ func printHeader(out io.Writer, s style, x *queue.Execution) {
 	}
 	if x.RetryOf != "" {
 		fmt.Fprintln(out, s.dim("retry of execution "+string(x.RetryOf)))
+	}
+	if x.QueuePosition > 0 {
+		fmt.Fprintln(out, s.dim(fmt.Sprintf("waits for its turn, as number %d: its workflow has as many unfinished executions as it may have", x.QueuePosition)))
 	}
 }
 

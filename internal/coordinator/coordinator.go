@@ -78,6 +78,9 @@ type Config struct {
 	// WorkflowConcurrency (0 is any number). nil: no limits.
 	Gates               Gates
 	WorkflowConcurrency int
+	// StuckAfter is how long a running execution may stand still before the log names it (default 15
+	// min). Without Gates none is named.
+	StuckAfter time.Duration
 	// Version of the program, shown in the micro service; empty is 0.0.0.
 	Version string
 	Now     func() time.Time // nil: time.Now
@@ -156,6 +159,9 @@ func New(c Config) (*Coordinator, error) {
 	if c.SweepAfter <= 0 {
 		c.SweepAfter = 15 * time.Second
 	}
+	if c.StuckAfter <= 0 {
+		c.StuckAfter = 15 * time.Minute
+	}
 	if c.TimerInterval <= 0 {
 		c.TimerInterval = 200 * time.Millisecond
 	}
@@ -197,6 +203,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	c.wg.Go(c.pruneLoop)
 	if c.config.Gates != nil {
 		c.wg.Go(c.gateSweep)
+		c.wg.Go(c.watch)
 	}
 	c.log.Info("coordinator started")
 	return nil

@@ -112,7 +112,8 @@ func (c *Coordinator) onRedelivery(q *queue.Redelivery, reply func(queue.Reply))
 			}
 			verdict.Verdict = queue.VerdictDrop
 			lost = &queue.DeadLetter{
-				Execution: x.id, Node: job.Entry.Node, RunIndex: job.Entry.Run,
+				Execution: x.id, WorkflowID: x.state.Meta.WorkflowID, WorkflowName: x.state.Meta.WorkflowName,
+				Reason: engine.ReasonWorkerLost, Node: job.Entry.Node, RunIndex: job.Entry.Run,
 				Job: q.Job, Attempts: job.Attempt, Deliveries: max(q.Deliveries, job.GivenAgain+1), Error: message, At: c.now(),
 			}
 			return x.apply(c, engine.WorkerLost{At: c.now(), Job: q.Job, Message: message})
@@ -232,7 +233,10 @@ func (c *Coordinator) logFinished(x *execution) {
 	meta := &x.state.Meta
 	fields := []zap.Field{
 		zap.String("execution_id", string(x.id)), zap.String("workflow", meta.WorkflowName),
-		zap.String("status", string(meta.Status)), zap.Int64("duration_ms", meta.StoppedAt-meta.StartedAt),
+		zap.String("status", string(meta.Status)),
+	}
+	if meta.StartedAt > 0 { // else its turn did not come
+		fields = append(fields, zap.Int64("duration_ms", meta.StoppedAt-meta.StartedAt))
 	}
 	if meta.Error != nil {
 		fields = append(fields, zap.String("node", meta.Error.Node), zap.String("reason", string(meta.Error.Reason)))

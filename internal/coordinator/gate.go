@@ -26,13 +26,15 @@ import (
 // held by an execution that is not there or has ended, but none runs without its place. The
 // sweep of unsettled executions repeats the end, and gateSweep finds what else is left.
 
-// Gates is what the coordinator needs of pkg/state to bound the unfinished executions of workflows.
+// Gates is what the coordinator needs of pkg/state to bound the unfinished executions of workflows, and
+// to find those that stand still.
 type Gates interface {
 	Gate(ctx context.Context, calls []state.GateCall) []state.GateAnswer
 	Gates(ctx context.Context) ([]state.Gate, error)
 	GatePosition(ctx context.Context, gate string, id engine.ExecutionID) (int, error)
 	Line(ctx context.Context, parent engine.ExecutionID) ([]engine.ExecutionID, error)
 	Turn(ctx context.Context, name string, interval int64) (bool, error)
+	Stuck(ctx context.Context, before int64) ([]state.StuckExecution, error)
 }
 
 // place is what an execution keeps of the gate it went through; nil for none.

@@ -46,7 +46,8 @@ type Coordinator struct {
 	MaxRunData     int    `env:"REPRISE_MAX_RUN_DATA_BYTES" envDefault:"268435456" help:"greatest size of the run data of one execution; beyond it the execution fails"`
 	MaxDepth       int    `env:"REPRISE_MAX_DEPTH" envDefault:"20" help:"how deep workflows may start one another"`
 
-	WorkflowConcurrency int `env:"REPRISE_WORKFLOW_CONCURRENCY" envDefault:"0" help:"how many executions of one workflow may be unfinished, running or waiting; others queue. The workflow's setting maxConcurrency goes before it; 0 is any number"`
+	StuckAfter          time.Duration `env:"REPRISE_STUCK_AFTER" envDefault:"15m" help:"how long a running execution may make no progress before the log names it, once a minute"`
+	WorkflowConcurrency int           `env:"REPRISE_WORKFLOW_CONCURRENCY" envDefault:"0" help:"how many executions of one workflow may be unfinished, running or waiting; others queue. The workflow's setting maxConcurrency goes before it; 0 is any number"`
 
 	OnLive func(engine.ExecutionID, []engine.Live) `env:"-"`
 }
@@ -115,7 +116,7 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		return nil, err
 	}
 	config := coordinator.Config{
-		Gates: store, WorkflowConcurrency: s.WorkflowConcurrency,
+		Gates: store, WorkflowConcurrency: s.WorkflowConcurrency, StuckAfter: s.StuckAfter,
 		Store: store, Transport: transport{conn}, Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log,
 		Limits:     engine.Limits{RunsPerNode: s.MaxRunsPerNode, Depth: s.MaxDepth, RunDataBytes: int64(s.MaxRunData)},
 		MaxBacklog: s.MaxBacklog, MaxSubmissionBytes: s.MaxSubmission,

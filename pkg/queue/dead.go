@@ -17,13 +17,18 @@ import (
 type DeadLetter struct {
 	Version   int                `json:"v"`
 	Execution engine.ExecutionID `json:"execution"`
-	// Node, RunIndex, Job and Deliveries of a job.
+	// WorkflowID and WorkflowName of the execution, "" when they are not known.
+	WorkflowID   string `json:"workflowId,omitempty"`
+	WorkflowName string `json:"workflowName,omitempty"`
+	// Node, RunIndex, Job, Attempts (the node's own) and Deliveries (workers that had it) of a job.
 	Node       string       `json:"node,omitempty"`
 	RunIndex   int          `json:"runIndex,omitempty"`
 	Job        engine.JobID `json:"job,omitempty"`
 	Attempts   int          `json:"attempts,omitempty"`
 	Deliveries int          `json:"deliveries,omitempty"`
-	Error      string       `json:"error"`
+	// Reason is what the node failed with, for programs; Error is for people.
+	Reason engine.Reason `json:"reason,omitempty"`
+	Error  string        `json:"error"`
 	// At in milliseconds since 1970.
 	At int64 `json:"at"`
 	// Problem and Submission of a durable submission that was refused.
@@ -120,6 +125,33 @@ func (c *Conn) DeadLetters(ctx context.Context, execution engine.ExecutionID, li
 		letters[i], letters[j] = letters[j], letters[i]
 	}
 	return letters, nil
+}
+
+// DeadLetter reads one dead letter. One that is not there, because it was dealt with or is
+// too old, is a *Problem with CodeNotFound.
+func (c *Conn) DeadLetter(ctx context.Context, sequence uint64) (*StoredDeadLetter, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	stream, err := c.js.Stream(ctx, StreamDead)
+	if err != nil {
+		return nil, fmt.Errorf("read dead letter %d: %w", sequence, classify(err))
+	}
+	raw, err := stream.GetMsg(ctx, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, &Problem{Code: CodeNotFound, Message: fmt.Sprintf("no dead letter %d: it was replayed or dropped, or is too old", sequence)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read dead letter %d: %w", sequence, classify(err))
+	}
+	letter := &StoredDeadLetter{Sequence: raw.Sequence}
+	data, err := c.unpack(ctx, raw.Header, raw.Data)
+	if err == nil {
+		err = json.Unmarshal(data, &letter.DeadLetter)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read dead letter %d: %w", sequence, err)
+	}
+	return letter, nil
 }
 
 // DeleteDead removes a dead letter that was dealt with; one that is gone is no

@@ -239,6 +239,9 @@ func (s *Store) commitCall(ctx context.Context, c *Commit) (*redis.Cmd, error) {
 	f.set(metaTable, fieldVersion, strconv.FormatUint(next, 10))
 	f.set(metaTable, fieldStatus, string(c.Status))
 	f.set(metaTable, tokenField, token)
+	if len(c.Changes) > 0 && c.At > 0 {
+		f.set(metaTable, fieldMoved, strconv.FormatInt(c.At, 10))
+	}
 	started, stopped, sweep, expiry := "", "", "", ""
 	if c.Version == 0 {
 		started = milliseconds(c.StartedAt, c.At)

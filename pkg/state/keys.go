@@ -50,6 +50,7 @@ const (
 	fieldStatus       = "~s"  // engine.Status
 	fieldStarted      = "~st" // ms
 	fieldStopped      = "~sp" // ms, once finished
+	fieldMoved        = "~m"  // ms, when its state last changed
 	fieldWorkflowID   = "~wi"
 	fieldWorkflowName = "~wn"
 	fieldToken        = "~t" // + version modulo tokens: the token that led to this version
