@@ -198,6 +198,13 @@ func (r *run) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	r.load.abandon(ctx)
+	// Coordinators withdraw the jobs of what was cancelled when they have answered.
+	for ctx.Err() == nil {
+		if left, err := r.inspector.look(ctx); err == nil && left.nothing() {
+			break
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
 	err := r.conn.DeleteWorkflow(ctx, r.load.work.id)
 	r.fleet.close()
 	if err = errors.Join(err, r.inspector.forgetPool(ctx)); err != nil {

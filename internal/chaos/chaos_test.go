@@ -50,7 +50,7 @@ func program(t *testing.T) []string {
 // quick is a chaos that is over soon.
 func quick(t *testing.T) Config {
 	return Config{
-		Program: program(t), Duration: 12 * time.Second, Every: 1500 * time.Millisecond, Rate: 6, Lease: 2 * time.Second, Seed: 7,
+		Program: program(t), Duration: 12 * time.Second, Every: 1500 * time.Millisecond, Rate: 6, Seed: 7,
 		Say: func(line string) { t.Log(line) },
 	}
 }

@@ -216,20 +216,25 @@ func (l *load) lookAt(ctx context.Context, o *order) {
 	if err != nil || !x.Status.Finished() {
 		return
 	}
-	l.mu.Lock()
-	lostWorkers := 0
-	for _, f := range o.faults {
-		if f.Role == KillWorker {
-			lostWorkers++
-		}
-	}
-	l.mu.Unlock()
-	gone, err := o.judge(x, lostWorkers)
+	gone, err := o.judge(x, l.mayHaveLost(o))
 	wrong := ""
 	if err != nil {
 		wrong = err.Error()
 	}
 	l.end(o, time.UnixMilli(x.StoppedAt), wrong, gone)
+}
+
+// mayHaveLost is how many workers an execution may have lost: those that were killed or
+// paused while it was in flight, and those that nobody could hear of because NATS was.
+func (l *load) mayHaveLost(o *order) (workers int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range o.faults {
+		if f.Role == KillWorker || f.Role == KillNATS {
+			workers++
+		}
+	}
+	return workers
 }
 
 // decide says yes to what an execution asks.
@@ -327,7 +332,7 @@ type lost struct {
 const deliveryLimit = 3
 
 // judge says what is wrong with the end of an execution, and what was lost in it.
-// lostWorkers is how many workers were killed or paused meanwhile.
+// lostWorkers is how many workers it may have lost.
 func (o *order) judge(x *queue.Execution, lostWorkers int) (gone lost, err error) {
 	mayLose := func(name string, e *engine.NodeError) bool {
 		switch {
