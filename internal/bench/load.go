@@ -39,7 +39,7 @@ type client struct {
 func newClient(conn *queue.Conn, document []byte, think time.Duration) (c *client, stop func(), err error) {
 	c = &client{conn: conn, document: document, think: think, run: "bench-" + uuid.NewString()[:8] + "-", waiting: map[engine.ExecutionID]chan engine.Live{}}
 	stop, err = conn.WatchLive("", func(n queue.Live) {
-		if n.Kind != engine.LiveExecutionFinished || !n.Status.Finished() {
+		if n.Kind != engine.LiveExecutionFinished {
 			return
 		}
 		c.mu.Lock()
@@ -73,7 +73,7 @@ func (c *client) one(ctx context.Context) (engine.ExecutionID, time.Duration, er
 // until does something and waits until it has brought an execution to a status. It
 // returns how long that took.
 func (c *client) until(ctx context.Context, id engine.ExecutionID, want engine.Status, do func() error) (time.Duration, error) {
-	over := make(chan engine.Live, 1)
+	over := make(chan engine.Live, 4) // it may tell that it waits before it tells its end
 	c.mu.Lock()
 	c.waiting[id] = over
 	c.mu.Unlock()
@@ -92,10 +92,12 @@ func (c *client) until(ctx context.Context, id engine.ExecutionID, want engine.S
 		select {
 		case end := <-over:
 			took := time.Since(started)
-			if end.Status != want {
+			switch {
+			case end.Status == want:
+				return took, nil
+			case end.Status.Finished(): // else it waits, which is not its end
 				return took, c.failure(ctx, id, end.Status)
 			}
-			return took, nil
 		case <-look.C:
 			x, err := c.conn.Get(ctx, id, false)
 			took := time.Since(started)
