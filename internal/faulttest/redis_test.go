@@ -65,7 +65,9 @@ func TestReport110BlackHole(t *testing.T) {
 			for _, p := range concerned {
 				p.AwaitReadiness(false, within)
 			}
-			recovered(t, "black hole to "+name, "all concerned are unready", time.Since(begin), recoveryLimit)
+			// Pings find it in 7.5 s at most; up to ten processes look one after the other, and a
+			// busy machine takes its own time.
+			recovered(t, "black hole to "+name, "all concerned are unready", time.Since(begin), recoveryLimit+10*time.Second)
 			passes(outage(40*time.Second) - time.Since(begin))
 			toRedis.Heal()
 			toNATS.Heal()
