@@ -43,22 +43,25 @@ func Document(id string, settings Object, nodes []Object, links ...string) []byt
 // Trigger is the node every document begins with, "Start".
 func Trigger() Object { return Node("Start", "n8n-nodes-base.manualTrigger", 1, Object{}) }
 
-func (l *Ledger) effectOf(name string) Object {
+func effect(ledger, name string) Object {
 	return Object{
-		"method": "POST", "url": fmt.Sprintf("%s/?tool=%s", l.URL, name),
+		"method": "POST", "url": fmt.Sprintf("%s/?tool=%s", ledger, name),
 		"sendHeaders": true, "headerParameters": Object{"parameters": []Object{{"name": "X-Execution", "value": "={{ $execution.id }}"}}},
 		"options": Object{},
 	}
 }
 
-// Step is a node of the main flow whose effect the ledger counts.
-func (l *Ledger) Step(name string) Object {
-	return Node(name, "n8n-nodes-base.httpRequest", 4.2, l.effectOf(name))
+// Step is a node of the main flow whose effect the ledger at a URL counts.
+func Step(ledger, name string) Object {
+	return Node(name, "n8n-nodes-base.httpRequest", 4.2, effect(ledger, name))
 }
 
-// Tool is a tool of an Agent whose effect the ledger counts.
-func (l *Ledger) Tool(name string) Object {
-	parameters := l.effectOf(name)
+// Step is a node of the main flow whose effect the ledger counts.
+func (l *Ledger) Step(name string) Object { return Step(l.URL, name) }
+
+// Tool is a tool of an Agent whose effect the ledger at a URL counts.
+func Tool(ledger, name string) Object {
+	parameters := effect(ledger, name)
 	parameters["toolDescription"] = "Does " + name
 	parameters["sendBody"] = true
 	parameters["bodyParameters"] = Object{"parameters": []Object{{"name": "text", "value": "={{ $fromAI('text', 'what to do', 'string') }}"}}}
@@ -77,13 +80,21 @@ func Agent(scenario string) []Object {
 	}
 }
 
-// AgentDocument is an Agent with tools that call the ledger. Its model asks for
-// all of them at once.
+// Tool is a tool of an Agent whose effect the ledger counts.
+func (l *Ledger) Tool(name string) Object { return Tool(l.URL, name) }
+
+// AgentDocument is an Agent with tools that call the ledger.
 func (l *Ledger) AgentDocument(scenario string, tools []string) []byte {
+	return AgentDocument(l.URL, scenario, tools)
+}
+
+// AgentDocument is an Agent with tools that call the ledger at a URL. Its model asks
+// for all of them at once.
+func AgentDocument(ledger, scenario string, tools []string) []byte {
 	nodes := append(Agent(scenario), Trigger())
 	links := []string{"Start -> AI Agent", "Model ~ai_languageModel~> AI Agent"}
 	for _, name := range tools {
-		nodes = append(nodes, l.Tool(name))
+		nodes = append(nodes, Tool(ledger, name))
 		links = append(links, name+" ~ai_tool~> AI Agent")
 	}
 	return Document(scenario, nil, nodes, links...)
