@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/reprise-engine/reprise/internal/loopback"
 	"github.com/reprise-engine/reprise/internal/stack"
 	"github.com/reprise-engine/reprise/pkg/queue"
 )
@@ -90,7 +91,7 @@ func (b *bench) open(ctx context.Context) error {
 		b.conn, b.nats, redisURL = b.stack.Conn, b.stack.NATSURL, b.stack.RedisURL
 	}
 	if redisURL != "" {
-		client, err := openRedis(ctx, redisURL)
+		client, err := loopback.OpenRedis(ctx, redisURL)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/reprise-engine/reprise/internal/embedded"
+	"github.com/reprise-engine/reprise/internal/loopback"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -136,7 +137,7 @@ func TestConfigIsChecked(t *testing.T) {
 		})
 	}
 	for _, list := range []string{"", "nats://localhost:4222", "127.0.0.1:6379,127.0.0.2:6379", "redis://[::1]:6379/0"} {
-		require.NoError(t, loopback("a", list), list)
+		require.NoError(t, loopback.Check("a", list), list)
 	}
 }
 
@@ -169,7 +170,7 @@ func TestFloorDoesItsWork(t *testing.T) {
 	server, err := embedded.StartRedis("", embedded.RedisOptions{TCP: true})
 	require.NoError(t, err)
 	defer server.Shutdown()
-	rdb, err := openRedis(context.Background(), server.URL)
+	rdb, err := loopback.OpenRedis(context.Background(), server.URL)
 	require.NoError(t, err)
 	defer func() { _ = rdb.Close() }()
 	calls := func() int { return commandCalls(t, rdb.Info(context.Background(), "commandstats").Val(), "evalsha") }

@@ -3,13 +3,13 @@ package bench
 import (
 	"fmt"
 	"io"
-	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/reprise-engine/reprise/internal/loopback"
 )
 
 // Config says what is measured. The zero value of a field is its default.
@@ -99,7 +99,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("external coordinators need the url of their NATS server")
 	}
 	for name, list := range map[string]string{"NATS": c.NATSURL, "Redis": c.RedisURL} {
-		if err := loopback(name, list); err != nil {
+		if err := loopback.Check(name, list); err != nil {
 			return c, err
 		}
 	}
@@ -113,26 +113,4 @@ func (c Config) withDefaults() (Config, error) {
 		c.idle = 10 * time.Second
 	}
 	return c, nil
-}
-
-// loopback refuses servers that others may be using: a bench takes all they have.
-func loopback(name, list string) error {
-	if list == "" {
-		return nil
-	}
-	for one := range strings.SplitSeq(list, ",") {
-		one = strings.TrimSpace(one)
-		if !strings.Contains(one, "://") {
-			one = "tcp://" + one
-		}
-		u, err := url.Parse(one)
-		if err != nil { // not shown: it may hold a password
-			return fmt.Errorf("%s url cannot be read; it looks like %s://127.0.0.1:port", name, strings.ToLower(name))
-		}
-		host := u.Hostname()
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return fmt.Errorf("%s server at %s: a bench takes all a server has, so it runs on loopback addresses only", name, host)
-		}
-	}
-	return nil
 }

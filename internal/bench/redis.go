@@ -3,8 +3,6 @@ package bench
 import (
 	"bufio"
 	"context"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,38 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 )
-
-// openRedis connects to one server or to a cluster.
-func openRedis(ctx context.Context, list string) (redis.UniversalClient, error) {
-	var options *redis.UniversalOptions
-	for one := range strings.SplitSeq(list, ",") {
-		one = strings.TrimSpace(one)
-		if !strings.Contains(one, "://") {
-			one = "redis://" + one
-		}
-		o, err := redis.ParseURL(one)
-		if err != nil { // not shown: it may hold a password
-			return nil, errors.New("redis url cannot be read; it looks like redis://127.0.0.1:6379/0")
-		}
-		if options == nil {
-			options = &redis.UniversalOptions{Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig}
-		}
-		options.Addrs = append(options.Addrs, o.Addr)
-	}
-	options.DisableIdentity = true
-	client := redis.NewUniversalClient(options)
-	info, err := client.Info(ctx, "cluster").Result()
-	if err == nil && len(options.Addrs) == 1 && strings.Contains(info, "cluster_enabled:1") {
-		_ = client.Close()
-		options.IsClusterMode = true
-		client = redis.NewUniversalClient(options)
-	}
-	if err := client.Ping(ctx).Err(); err != nil {
-		_ = client.Close()
-		return nil, fmt.Errorf("connect to redis: %w", err)
-	}
-	return client, nil
-}
 
 // redisCPU is the CPU time the server, or all masters of a cluster, have used.
 // Not every server tells (miniredis does not).

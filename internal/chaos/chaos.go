@@ -103,7 +103,7 @@ func (r *run) open(ctx context.Context) error {
 		return err
 	}
 	r.closes = append(r.closes, r.conn.Close)
-	if r.inspector, err = openInspector(r.fleet.natsURL, r.fleet.redisURL, r.id, pool); err != nil {
+	if r.inspector, err = openInspector(ctx, r.fleet.natsURL, r.fleet.redisURL, r.id, pool); err != nil {
 		return err
 	}
 	r.closes = append(r.closes, r.inspector.close)

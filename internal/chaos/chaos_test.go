@@ -122,7 +122,7 @@ func TestInterruptedOnGivenServers(t *testing.T) {
 // workflow or pool of ours.
 func leavesNothing(t *testing.T, natsURL, redisURL string) {
 	t.Helper()
-	i, err := openInspector(natsURL, redisURL, "chaos", "*")
+	i, err := openInspector(t.Context(), natsURL, redisURL, "chaos", "*")
 	require.NoError(t, err)
 	defer i.close()
 	left, err := i.look(t.Context())

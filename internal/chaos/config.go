@@ -3,14 +3,13 @@ package chaos
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"os/exec"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/reprise-engine/reprise/internal/loopback"
 	"github.com/reprise-engine/reprise/internal/service"
 )
 
@@ -129,7 +128,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("give the urls of both NATS and Redis, or of neither")
 	}
 	for name, list := range map[string]string{"NATS": c.NATSURL, "Redis": c.RedisURL} {
-		if err := loopback(name, list); err != nil {
+		if err := loopback.Check(name, list); err != nil {
 			return c, err
 		}
 	}
@@ -185,26 +184,4 @@ func (c Config) withKinds() (Config, error) {
 		}
 	}
 	return c, nil
-}
-
-// loopback refuses servers that others may be using.
-func loopback(name, list string) error {
-	if list == "" {
-		return nil
-	}
-	for one := range strings.SplitSeq(list, ",") {
-		one = strings.TrimSpace(one)
-		if !strings.Contains(one, "://") {
-			one = "tcp://" + one
-		}
-		u, err := url.Parse(one)
-		if err != nil { // not shown: it may hold a password
-			return fmt.Errorf("%s url cannot be read; it looks like %s://127.0.0.1:port", name, strings.ToLower(name))
-		}
-		host := u.Hostname()
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return fmt.Errorf("%s server at %s: chaos runs on loopback addresses only", name, host)
-		}
-	}
-	return nil
 }

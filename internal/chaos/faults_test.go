@@ -114,7 +114,7 @@ func TestConfig(t *testing.T) {
 		"no kind":         {func(c *Config) { c.Kill = []string{} }, "kill nothing"},
 		"elsewhere": {func(c *Config) {
 			c.NATSURL, c.RedisURL = "nats://127.0.0.1:4222", "redis://u:secret@10.0.0.1:6379"
-		}, "Redis server at 10.0.0.1: chaos runs on loopback addresses only"},
+		}, "runs on loopback addresses only"},
 		"given and to be killed": {func(c *Config) {
 			c.NATSURL, c.RedisURL, c.Kill = "nats://127.0.0.1:4222", "redis://localhost", []string{KillRedis}
 		}, `kill "redis": only what was started here`},

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/reprise-engine/reprise/internal/loopback"
 	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/state"
 )
@@ -33,7 +34,7 @@ type inspector struct {
 	redis     redis.UniversalClient
 }
 
-func openInspector(natsURL, redisURL, run, pool string) (*inspector, error) {
+func openInspector(ctx context.Context, natsURL, redisURL, run, pool string) (*inspector, error) {
 	nc, err := nats.Connect(natsURL, nats.Name("reprise-chaos-inspector"), nats.MaxReconnects(-1))
 	if err != nil {
 		return nil, fmt.Errorf("connect to NATS: %w", err)
@@ -43,32 +44,12 @@ func openInspector(natsURL, redisURL, run, pool string) (*inspector, error) {
 		nc.Close()
 		return nil, fmt.Errorf("connect to NATS: %w", err)
 	}
-	client, err := openRedis(redisURL)
+	client, err := loopback.OpenRedis(ctx, redisURL)
 	if err != nil {
 		nc.Close()
 		return nil, err
 	}
 	return &inspector{run: run, pool: pool, nc: nc, js: js, redis: client}, nil
-}
-
-// openRedis makes a client of one server or of a cluster; a list is a cluster.
-func openRedis(list string) (redis.UniversalClient, error) {
-	var options *redis.UniversalOptions
-	for one := range strings.SplitSeq(list, ",") {
-		one = strings.TrimSpace(one)
-		if !strings.Contains(one, "://") {
-			one = "redis://" + one
-		}
-		o, err := redis.ParseURL(one)
-		if err != nil { // not shown: it may hold a password
-			return nil, errors.New("redis url cannot be read; it looks like redis://127.0.0.1:6379/0")
-		}
-		if options == nil {
-			options = &redis.UniversalOptions{Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig}
-		}
-		options.Addrs = append(options.Addrs, o.Addr)
-	}
-	return redis.NewUniversalClient(options), nil
 }
 
 func (i *inspector) close() {

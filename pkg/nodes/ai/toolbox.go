@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/toolname"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -28,9 +29,6 @@ type toolbox struct {
 	// another tool, so that a gate can tell which tool a name means.
 	own map[string]bool
 }
-
-// maxToolName is OpenAI's limit for the name of a tool.
-const maxToolName = 64
 
 // openToolbox describes the tools attached to a node, the last connected
 // first, as n8n offers them.
@@ -54,7 +52,7 @@ func openToolbox(ctx context.Context, user *node.Call) (*toolbox, error) {
 		found = append(found, t)
 	}
 	for _, t := range found {
-		box.own[legalName(t.name)] = true
+		box.own[toolname.Legal(t.name)] = true
 	}
 	for _, t := range found {
 		box.add(t)
@@ -84,11 +82,11 @@ func describe(ctx context.Context, user, sub *node.Call) (*tool, error) {
 
 // add makes the tool's name legal and distinct and takes it in.
 func (b *toolbox) add(t *tool) {
-	name := legalName(t.name)
+	name := toolname.Legal(t.name)
 	t.name = name
 	for n := 2; b.byName[t.name] != nil || n > 2 && b.own[t.name]; n++ {
 		suffix := "_" + strconv.Itoa(n)
-		t.name = name[:min(len(name), maxToolName-len(suffix))] + suffix
+		t.name = name[:min(len(name), toolname.Max-len(suffix))] + suffix
 	}
 	b.byName[t.name] = t
 	b.tools = append(b.tools, t)
@@ -100,25 +98,5 @@ func (b *toolbox) find(name string) *tool {
 	if t := b.byName[name]; t != nil {
 		return t
 	}
-	return b.byName[legalName(name)]
-}
-
-// legalName replaces what providers do not accept in a tool's name; a run of
-// such characters becomes one underscore.
-func legalName(name string) string {
-	legal := make([]byte, 0, len(name))
-	replaced := false
-	for i := 0; i < len(name) && len(legal) < maxToolName; i++ {
-		c := name[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
-			legal, replaced = append(legal, c), false
-		case !replaced:
-			legal, replaced = append(legal, '_'), true
-		}
-	}
-	if len(legal) == 0 {
-		return "tool"
-	}
-	return string(legal)
+	return b.byName[toolname.Legal(name)]
 }

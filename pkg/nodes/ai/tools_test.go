@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/nodestest"
+	"github.com/reprise-engine/reprise/pkg/nodes/toolname"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -139,7 +140,7 @@ func TestToolNamesAreLegalAndDistinct(t *testing.T) {
 	}
 	var names []string
 	for _, one := range box.tools {
-		require.LessOrEqual(t, len(one.name), maxToolName)
+		require.LessOrEqual(t, len(one.name), toolname.Max)
 		names = append(names, one.name)
 	}
 	require.Equal(t, []string{"Calculator_Node", "Calculator_Node_2", "Calculator_Node_3", "gr_e", "tool", long[:64], long[:62] + "_2"}, names)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/toolname"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -72,7 +73,7 @@ func GatedCall(ctx context.Context, call *node.Call) (*ToolCall, error) {
 	}
 	about.Node = tool
 	if about.Name == "" {
-		about.Name = legalName(tool)
+		about.Name = toolname.Legal(tool)
 	}
 	return about, nil
 }
@@ -97,12 +98,12 @@ func gatedTool(ctx context.Context, call *node.Call, name string) (string, error
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	called := legalName(name)
+	called := toolname.Legal(name)
 	found := nodes[called]
 	if len(found) == 0 {
 		own := repeated.ReplaceAllString(called, "")
 		for _, shown := range slices.Sorted(maps.Keys(nodes)) {
-			if shown == own || len(called) == maxToolName && strings.HasPrefix(shown, own) { // a long name makes room
+			if shown == own || len(called) == toolname.Max && strings.HasPrefix(shown, own) { // a long name makes room
 				found = append(found, nodes[shown]...)
 			}
 		}
@@ -121,19 +122,8 @@ func gatedTool(ctx context.Context, call *node.Call, name string) (string, error
 func shownName(ctx context.Context, tool *node.Call) string {
 	if tool.Type != nil && tool.Type.Describe != nil {
 		if face, err := tool.Type.Describe(ctx, tool); err == nil {
-			return legalName(face.Name)
+			return toolname.Legal(face.Name)
 		}
 	}
-	return legalName(tool.Node.Name)
-}
-
-// maxToolName is the longest name of a tool that models are given.
-const maxToolName = 64
-
-var illegal = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
-
-// legalName is the name that an Agent makes of a tool's own for a model.
-func legalName(name string) string {
-	legal := illegal.ReplaceAllString(name, "_")
-	return legal[:min(len(legal), maxToolName)]
+	return toolname.Legal(tool.Node.Name)
 }
