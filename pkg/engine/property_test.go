@@ -245,6 +245,38 @@ func (w *world) plain(t *rapid.T) *execution {
 	return x
 }
 
+// explore runs an execution to its end, in an order that is drawn, with repeated and
+// late events, and a save and restore between any two steps.
+func (w *world) explore(t *rapid.T, x *execution) {
+	var past []engine.Event
+	for n := 0; !x.state.Meta.Status.Finished(); n++ {
+		if n > maxSteps {
+			t.Fatal("the execution does not end")
+		}
+		x.now++
+		events := append(w.events(x, false), w.waitEvents(x)...)
+		if len(events) == 0 {
+			t.Fatalf("the execution is %s and nothing can happen", x.state.Meta.Status)
+		}
+		ev := events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]
+		if s := step(t, x, ev); s.Ignored {
+			t.Fatalf("%#v was ignored", ev)
+		}
+		past = append(past, ev)
+		if rapid.IntRange(0, 3).Draw(t, "again") == 0 {
+			late := past[rapid.IntRange(0, len(past)-1).Draw(t, "late")]
+			if s := step(t, x, late); !s.Ignored {
+				t.Fatalf("the late %#v was not ignored", late)
+			}
+		}
+		if rapid.IntRange(0, 2).Draw(t, "restore") == 0 {
+			if err := x.restore(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // TestAnyOrderGivesTheSameRun: results in any order, repeated and late ones,
 // and a save and restore between any two steps change nothing about a run.
 func TestAnyOrderGivesTheSameRun(t *testing.T) {
@@ -253,30 +285,7 @@ func TestAnyOrderGivesTheSameRun(t *testing.T) {
 		want := canonical(w.plain(t).state)
 
 		x := w.begin(t)
-		var past []engine.Event
-		for n := 0; x.state.Meta.Status == engine.StatusRunning; n++ {
-			if n > maxSteps {
-				t.Fatal("the execution does not end")
-			}
-			x.now++
-			events := w.events(x, false)
-			i := rapid.IntRange(0, len(events)-1).Draw(t, "event")
-			if s := step(t, x, events[i]); s.Ignored {
-				t.Fatalf("%#v was ignored", events[i])
-			}
-			past = append(past, events[i])
-			if rapid.IntRange(0, 3).Draw(t, "again") == 0 {
-				late := past[rapid.IntRange(0, len(past)-1).Draw(t, "late")]
-				if s := step(t, x, late); !s.Ignored {
-					t.Fatalf("the late %#v was not ignored", late)
-				}
-			}
-			if rapid.IntRange(0, 2).Draw(t, "restore") == 0 {
-				if err := x.restore(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
+		w.explore(t, x)
 		if got := canonical(x.state); got != want {
 			t.Fatalf("the run differs\ngot:\n%s\nwant:\n%s", got, want)
 		}

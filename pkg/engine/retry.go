@@ -26,11 +26,17 @@ func tries(n *workflow.Node) (limit int, wait int64) {
 }
 
 // retry sets the next attempt of a failed one, if the node has any left. err
-// is nil for a soft failure: outputs that report an error.
+// is nil for a soft failure: outputs that report an error. When the execution is
+// stopping the attempt is left to whoever retries the execution.
 func (t *tx) retry(job *OpenJob, node *workflow.Node, err *NodeError) bool {
 	limit, wait := tries(node)
-	if job.Attempt >= limit || err != nil && err.NotRetryable || t.s.stopping() || t.childFailed(&job.Entry) {
+	if job.Attempt >= limit || err != nil && err.NotRetryable || t.childFailed(&job.Entry) {
 		return false
+	}
+	if t.s.stopping() {
+		t.abandon(&job.Entry, job.Progress)
+		t.putBack(job)
+		return true
 	}
 	next := *job
 	next.ID = t.jobID()

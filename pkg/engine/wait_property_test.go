@@ -129,33 +129,7 @@ func TestWaitsInAnyOrderGiveTheSameRun(t *testing.T) {
 		want := unordered(reference.state)
 
 		x := w.begin(t)
-		var past []engine.Event
-		for n := 0; !x.state.Meta.Status.Finished(); n++ {
-			if n > maxSteps {
-				t.Fatal("the execution does not end")
-			}
-			x.now++
-			events := append(w.events(x, false), w.waitEvents(x)...)
-			if len(events) == 0 {
-				t.Fatalf("the execution is %s and nothing can happen", x.state.Meta.Status)
-			}
-			ev := events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]
-			if s := step(t, x, ev); s.Ignored {
-				t.Fatalf("%#v was ignored", ev)
-			}
-			past = append(past, ev)
-			if rapid.IntRange(0, 3).Draw(t, "again") == 0 {
-				late := past[rapid.IntRange(0, len(past)-1).Draw(t, "late")]
-				if s := step(t, x, late); !s.Ignored {
-					t.Fatalf("the late %#v was not ignored", late)
-				}
-			}
-			if rapid.IntRange(0, 2).Draw(t, "restore") == 0 {
-				if err := x.restore(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
+		w.explore(t, x)
 		if got := unordered(x.state); got != want {
 			t.Fatalf("the run differs\ngot:\n%s\nwant:\n%s", got, want)
 		}
