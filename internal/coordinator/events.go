@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -84,6 +85,10 @@ func (c *Coordinator) ack(subject string, job engine.JobID) {
 // twice: run it, drop it because it was answered or cancelled, or give it up. That a
 // job is given to a worker which asked is committed before the worker hears it.
 func (c *Coordinator) onRedelivery(q *queue.Redelivery, reply func(queue.Reply)) {
+	if store := c.heldStore(); q.Running && store != nil {
+		c.wg.Go(func() { c.answerDoubt(store, q, reply) })
+		return
+	}
 	verdict := queue.Reply{}
 	var lost *queue.DeadLetter
 	c.hand(&work{
@@ -99,6 +104,8 @@ func (c *Coordinator) onRedelivery(q *queue.Redelivery, reply func(queue.Reply))
 			once := x.program.nodes[job.Entry.Node].once
 			message := ""
 			switch {
+			case q.Running:
+				return nil
 			case q.Asker != "" && job.GivenTo == q.Asker: // it asks again: the answer was lost
 				return nil
 			case once && job.GivenAgain > 0:
@@ -134,6 +141,22 @@ func (c *Coordinator) onRedelivery(q *queue.Redelivery, reply func(queue.Reply))
 			reply(verdict)
 		},
 	})
+}
+
+// answerDoubt tells a worker whether a job that it runs still counts. It asks for every job
+// that takes long, so the execution is not loaded for it.
+func (c *Coordinator) answerDoubt(store HeldStore, q *queue.Redelivery, reply func(queue.Reply)) {
+	ctx, cancel := context.WithTimeout(c.ctx, storeTimeout)
+	defer cancel()
+	open, err := store.OpenJobs(ctx, []state.JobRef{{Execution: q.Execution, Job: q.Job}})
+	switch {
+	case err != nil:
+		reply(queue.Reply{Verdict: queue.VerdictError, Error: err.Error()})
+	case open[0]:
+		reply(queue.Reply{Verdict: queue.VerdictRun})
+	default:
+		reply(queue.Reply{Verdict: queue.VerdictDrop})
+	}
 }
 
 // outcomeUnknown is the failure of a run that may have had its effect and must not

@@ -56,6 +56,9 @@ const (
 	commitTries = 8
 	// storeTimeout bounds one exchange with Redis.
 	storeTimeout = 10 * time.Second
+	// slowAfter is how long after it was made a job is published, in milliseconds, with the
+	// order to ask before it is run.
+	slowAfter = 1000
 )
 
 // run handles groups until the channel is closed and empty.
@@ -323,6 +326,7 @@ func (l *lane) publish(done []*batch) {
 	var settled []settledJob
 	var errands []*errands
 	steps, caught := make([]engine.Step, len(done)), make([]caughtUp, len(done))
+	now := l.c.now()
 	for i, b := range done {
 		swept, loaded, dirty := b.x.swept, b.x.current, b.x.dirty
 		ready, repeated, step := b.x.committed(l.c.log)
@@ -332,7 +336,8 @@ func (l *lane) publish(done []*batch) {
 				continue
 			}
 			job := l.c.buildJob(b.x.program, b.x.state, &ready[k])
-			job.Confirm = repeated
+			// Whoever repeats an event that we are slow with publishes its jobs too.
+			job.Confirm = repeated || now-ready[k].DispatchedAt > slowAfter
 			addRunData(b.x.program, b.x.state, job, &ready[k])
 			offers = append(offers, l.c.offerOf(b.x, job, &ready[k]))
 		}

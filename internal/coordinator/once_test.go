@@ -64,3 +64,24 @@ func TestHandingBackIsNoLoss(t *testing.T) {
 	x, _ := f.finished("rolling")
 	require.Equal(t, engine.StatusSuccess, x.Status)
 }
+
+// A worker asks whether a job that it runs still counts; that is no delivery.
+func TestARunningJobIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	f := start(t, 2)
+	f.submit("long", 1)
+	d := f.next()
+	ask := func(job engine.JobID) string {
+		reply, err := f.conn.AskRedelivery(t.Context(), &queue.Redelivery{Job: job, Execution: "long", Deliveries: 7, Running: true})
+		require.NoError(t, err)
+		return reply.Verdict
+	}
+	for range 20 {
+		require.Equal(t, queue.VerdictRun, ask(d.Job().ID))
+	}
+	require.Equal(t, queue.VerdictDrop, ask("long_99"))
+	f.send(d.Job().Coordinator, answer(d, "last"))
+	x, _ := f.finished("long")
+	require.Equal(t, engine.StatusSuccess, x.Status)
+	require.Equal(t, queue.VerdictDrop, ask(d.Job().ID))
+}

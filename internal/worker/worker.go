@@ -113,6 +113,7 @@ type heldJob struct {
 	Delivery
 	cancel  context.CancelFunc
 	dropped bool
+	signs   int // of life that were sent; belongs to keepAlive
 }
 
 // New returns a worker that is not started.
@@ -378,10 +379,8 @@ func (w *Worker) allowed(ctx context.Context, d Delivery, suspicious bool, log *
 			return false
 		}
 	}
-	question := &queue.Redelivery{
-		Version: queue.Version, Job: d.Job().ID, Execution: d.Job().Execution, Deliveries: d.Deliveries(),
-		Asker: fmt.Sprintf("%s/%d/%d", w.config.Instance, d.Published().UnixNano(), d.Deliveries()),
-	}
+	question := questionOf(d)
+	question.Asker = fmt.Sprintf("%s/%d/%d", w.config.Instance, d.Published().UnixNano(), d.Deliveries())
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		reply, err := w.config.Transport.AskRedelivery(ctx, question)
 		switch {
@@ -399,6 +398,12 @@ func (w *Worker) allowed(ctx context.Context, d Delivery, suspicious bool, log *
 			_ = d.Nak(0)
 			return false
 		}
+	}
+}
+
+func questionOf(d Delivery) *queue.Redelivery {
+	return &queue.Redelivery{
+		Version: queue.Version, Job: d.Job().ID, Execution: d.Job().Execution, Deliveries: d.Deliveries(),
 	}
 }
 
@@ -429,9 +434,18 @@ func (w *Worker) deliver(ctx context.Context, h *heldJob, result *queue.Result, 
 	}
 }
 
+// How many signs of life a lease has, and after how many of them a worker asks whether
+// the job still counts.
+const (
+	signsPerLease = 3
+	signsPerDoubt = 4 * signsPerLease
+)
+
 // keepAlive extends the lease of all jobs held, until their results are confirmed.
+// That a job no longer counts is told once, and may be lost together with the coordinator
+// that tells it: of jobs which take long a worker asks from time to time.
 func (w *Worker) keepAlive() {
-	ticker := time.NewTicker(w.config.Lease / 3)
+	ticker := time.NewTicker(w.config.Lease / signsPerLease)
 	defer ticker.Stop()
 	for {
 		select {
@@ -449,7 +463,20 @@ func (w *Worker) keepAlive() {
 			if err := h.InProgress(); err != nil {
 				w.log.Debug("lease was not extended", zap.String("job", string(h.Job().ID)), zap.Error(err))
 			}
+			if h.signs++; h.signs%signsPerDoubt == 0 {
+				w.loops.Go(func() { w.doubt(h) })
+			}
 		}
+	}
+}
+
+// doubt asks whether a job still counts, and stops it when it does not.
+func (w *Worker) doubt(h *heldJob) {
+	question := questionOf(h)
+	question.Running = true
+	reply, err := w.config.Transport.AskRedelivery(w.running, question)
+	if err == nil && reply.Verdict == queue.VerdictDrop {
+		w.Drop([]engine.JobID{question.Job})
 	}
 }
 

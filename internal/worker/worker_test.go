@@ -66,6 +66,8 @@ type world struct {
 	mu        sync.Mutex
 	sends     int
 	questions int
+	doubts    int // questions about jobs that run
+	over      bool
 }
 
 func (w *world) Next(ctx context.Context) (Delivery, error) {
@@ -97,9 +99,16 @@ func (w *world) SendResult(_ context.Context, _ string, r *queue.Result) (queue.
 	return reply, err
 }
 
-func (w *world) AskRedelivery(context.Context, *queue.Redelivery) (queue.Reply, error) {
+func (w *world) AskRedelivery(_ context.Context, q *queue.Redelivery) (queue.Reply, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if q.Running {
+		w.doubts++
+		if w.over {
+			return queue.Reply{Verdict: queue.VerdictDrop}, nil
+		}
+		return queue.Reply{Verdict: queue.VerdictRun}, nil
+	}
 	w.questions++
 	return queue.Reply{Verdict: w.verdict}, nil
 }
@@ -252,6 +261,26 @@ func TestDropStopsARunningJob(t *testing.T) {
 		require.True(t, worker.Holds("x_1"))
 		worker.Drop([]engine.JobID{"x_1", "unknown"})
 		synctest.Wait()
+		require.False(t, worker.Holds("x_1"))
+		require.Contains(t, d.told(), "term")
+		worker.Stop(t.Context())
+	})
+}
+
+// The order to drop a job was lost with the coordinator that gave it.
+func TestAJobThatTakesLongIsAskedAboutWhileItRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		worker := start(t, w, untilStopped)
+		d := newDelivery("x_1")
+		w.jobs <- d
+		time.Sleep(30 * time.Second)
+		require.True(t, worker.Holds("x_1"))
+		w.mu.Lock()
+		require.Equal(t, 2, w.doubts, "once every four leases")
+		w.over = true
+		w.mu.Unlock()
+		time.Sleep(12 * time.Second)
 		require.False(t, worker.Holds("x_1"))
 		require.Contains(t, d.told(), "term")
 		worker.Stop(t.Context())

@@ -124,6 +124,9 @@ type Redelivery struct {
 	// Asker names this delivery of the job to this worker, so that a question which
 	// is repeated because its answer was lost gets the same answer.
 	Asker string `json:"asker,omitempty"`
+	// Running: the asker runs the job already, for long, and only asks whether it still
+	// counts. Nothing is noted.
+	Running bool `json:"running,omitempty"`
 }
 
 // Submission asks for a new execution: a request to the micro service's submit
