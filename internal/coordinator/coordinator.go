@@ -125,8 +125,9 @@ type Coordinator struct {
 	wg       sync.WaitGroup
 	stops    []func()
 
-	mu       sync.RWMutex // guards draining against work that is being handed in
+	mu       sync.RWMutex // guards draining
 	draining bool
+	handing  sync.WaitGroup // work that is being handed in; none is added while draining
 }
 
 // New returns a coordinator that is not started.
@@ -222,6 +223,7 @@ func (c *Coordinator) Stop(ctx context.Context) {
 		for i := len(c.stops) - 1; i >= 0; i-- {
 			c.stops[i]()
 		}
+		c.handing.Wait() // their lanes still take it
 		for _, l := range c.lanes {
 			close(l.work)
 		}
@@ -254,11 +256,16 @@ var errStopping = errors.New("coordinator is stopping")
 // from another goroutine.
 func (c *Coordinator) hand(w *work) {
 	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.draining {
+	draining := c.draining
+	if !draining {
+		c.handing.Add(1)
+	}
+	c.mu.RUnlock()
+	if draining {
 		go w.finish(errStopping)
 		return
 	}
+	defer c.handing.Done()
 	w.at = c.now()
 	c.laneOf(w.id).work <- w
 }
