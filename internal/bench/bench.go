@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"runtime"
 	"runtime/pprof"
@@ -80,8 +81,13 @@ func (b *bench) open(ctx context.Context) error {
 			return fmt.Errorf("create directory: %w", err)
 		}
 		b.stops = append(b.stops, func() { _ = os.RemoveAll(dir) })
+		var model http.RoundTripper
+		if !c.ModelOverHTTP && c.Think == 0 {
+			model = &cheapModel{}
+		}
 		b.stack, err = stack.Start(ctx, stack.Config{
-			NATSURL: c.NATSURL, RedisURL: c.RedisURL, Dir: dir, Coordinators: c.Coordinators, Workers: c.Workers,
+			WorkerHTTP: model,
+			NATSURL:    c.NATSURL, RedisURL: c.RedisURL, Dir: dir, Coordinators: c.Coordinators, Workers: c.Workers,
 			Concurrency: c.WorkerConcurrency, MockLLM: true, ThinkTime: c.Think, Log: c.Log,
 		})
 		if err != nil {

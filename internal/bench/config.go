@@ -26,6 +26,9 @@ type Config struct {
 	Coordinators, Workers int
 	// WorkerConcurrency is the number of jobs a worker runs at once (default 128).
 	WorkerConcurrency int
+	// ModelOverHTTP has the mock model answer over HTTP, as real ones do. Otherwise it answers
+	// in memory, at no cost, as the floor has no model either.
+	ModelOverHTTP bool
 	// Think is how long the mock LLM thinks before each of an execution's two answers.
 	Think time.Duration
 	// NATSURL and RedisURL of servers on this machine; empty starts embedded ones.

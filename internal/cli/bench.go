@@ -103,6 +103,7 @@ is not counted, and there is no floor. A given Redis keeps the finished executio
 	f.IntVar(&c.Coordinators, "coordinators", 1, "coordinators to start in this process")
 	f.IntVar(&c.Workers, "workers", 1, "workers to start in this process")
 	f.IntVar(&c.WorkerConcurrency, "worker-concurrency", 128, "jobs a worker runs at once")
+	f.BoolVar(&c.ModelOverHTTP, "model-http", false, "have the mock model answer over HTTP instead of in memory")
 	f.DurationVar(&c.Think, "think", 0, "time the mock model thinks before every answer")
 	f.BoolVar(&c.External, "external", false, "only submit: coordinators and workers run elsewhere")
 	f.BoolVar(&c.NoFloor, "no-floor", false, "leave the floor out")

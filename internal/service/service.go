@@ -66,8 +66,10 @@ type Worker struct {
 	// expression that needs it does not wait for it.
 	Warm bool `env:"-"`
 	// Credentials, when not nil, is used instead of CredentialsFile.
-	Credentials    *credentials.Store `env:"-"`
-	MaxResultBytes int                `env:"REPRISE_MAX_RESULT_BYTES" envDefault:"67108864" help:"greatest size of one node's output"`
+	Credentials *credentials.Store `env:"-"`
+	// HTTP, when not nil, carries the HTTP requests of nodes instead of the network.
+	HTTP           http.RoundTripper `env:"-"`
+	MaxResultBytes int               `env:"REPRISE_MAX_RESULT_BYTES" envDefault:"67108864" help:"greatest size of one node's output"`
 }
 
 // Process is a running service.
@@ -199,6 +201,10 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: s.Concurrency, IdleConnTimeout: 90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 	}
+	var web http.RoundTripper = client
+	if s.HTTP != nil {
+		web = s.HTTP
+	}
 	closeAll := func() {
 		client.CloseIdleConnections()
 		<-warmed
@@ -214,7 +220,7 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 		Name: name, Source: source{jobs}, Transport: conn, Log: log, Lease: s.Lease,
 		Announce: conn.AnnounceWorker, Slots: s.Concurrency, PoolSlots: poolSlots(pools, slots, s.Concurrency),
 		Runner: runner.New(runner.Config{
-			Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log, HTTP: &http.Client{Transport: client},
+			Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log, HTTP: &http.Client{Transport: web},
 			Credentials: secrets.Get, MaxResultBytes: s.MaxResultBytes,
 			LoadMemory: func(ctx context.Context, session string, n int) ([]json.RawMessage, error) {
 				return conn.LoadMemory(ctx, session, n)

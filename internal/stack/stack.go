@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -51,6 +52,8 @@ type Config struct {
 	MockLLM   bool
 	Script    *mockllm.Script
 	ThinkTime time.Duration
+	// WorkerHTTP, when not nil, carries the HTTP requests of nodes instead of the network.
+	WorkerHTTP http.RoundTripper
 	// SweepAfter and Lease as in the services; 0 is their default.
 	SweepAfter, Lease time.Duration
 	Log               *zap.Logger
@@ -150,7 +153,7 @@ func (s *Stack) start(ctx context.Context, c Config) error {
 	for range workers {
 		p, err := service.StartWorker(ctx, service.Worker{
 			NATSURL: s.NATSURL, Pools: pools, Concurrency: concurrency, Lease: lease,
-			Credentials: secrets, MaxResultBytes: 64 << 20,
+			Credentials: secrets, MaxResultBytes: 64 << 20, HTTP: c.WorkerHTTP,
 		}, c.Log)
 		if err != nil {
 			return err
