@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/segmentio/encoding/json"
+
+	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // Fields of the tables. Names of nodes come last, they may hold any character.
@@ -108,7 +110,7 @@ func encode(v any) ([]byte, error) {
 		}
 		return raw, nil
 	}
-	return json.Append(nil, v, json.SortMapKeys)
+	return workflow.Encode(v, workflow.CheckRaw)
 }
 
 // Tables is a stored execution: the fields of its hashes.

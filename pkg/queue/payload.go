@@ -13,18 +13,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/segmentio/encoding/json"
 	"go.uber.org/zap"
+
+	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // encode is json.Marshal without escaping <, > and &, which would blow up web
 // pages and prompts on their way.
 func encode(v any) ([]byte, error) {
-	return json.Append(nil, v, json.SortMapKeys)
+	return workflow.Encode(v, workflow.CheckRaw)
 }
 
 // encodeTrusted is encode for values whose raw JSON was read from JSON: it is
 // passed on as it is, without looking at it again.
 func encodeTrusted(v any) ([]byte, error) {
-	return json.Append(nil, v, json.SortMapKeys|json.TrustRawMessage)
+	return workflow.Encode(v, workflow.TrustRaw)
 }
 
 // decode reads v from data, which it may keep references to.

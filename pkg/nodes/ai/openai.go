@@ -18,7 +18,7 @@ const defaultBaseURL = "https://api.openai.com/v1"
 
 // openAI is a chat model behind OpenAI's API, or a server that speaks it.
 type openAI struct {
-	client    openai.Client
+	client    *openai.Client
 	model     string
 	responses bool // the Responses API in place of chat completions
 	settings  openAISettings
@@ -180,7 +180,7 @@ type clientKey struct {
 
 var (
 	clientsMu sync.Mutex
-	clients   = map[clientKey]openai.Client{}
+	clients   = map[clientKey]*openai.Client{}
 )
 
 // maxClients bounds the cache; a worker rarely sees more credentials than this.
@@ -189,7 +189,7 @@ const maxClients = 256
 // openAIClient returns the client for a server and key, one for all calls. It
 // is put together here because openai.NewClient would read keys from the
 // process's environment.
-func openAIClient(k clientKey) openai.Client {
+func openAIClient(k clientKey) *openai.Client {
 	clientsMu.Lock()
 	defer clientsMu.Unlock()
 	if c, ok := clients[k]; ok {
@@ -213,7 +213,7 @@ func openAIClient(k clientKey) openai.Client {
 	if k.headerName != "" {
 		options = append(options, option.WithHeader(k.headerName, k.headerValue))
 	}
-	c := openai.Client{Options: options}
+	c := &openai.Client{Options: options} // large: it has all of the API's services in it
 	clients[k] = c
 	return c
 }
