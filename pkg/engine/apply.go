@@ -92,6 +92,9 @@ func (t *tx) handle(ev Event) (bool, error) {
 			t.putJob(&again)
 		}
 		return ok, nil
+	case Held:
+		t.at = ev.At
+		return t.held(ev), nil
 	case WorkerLost:
 		t.at = ev.At
 		job, ok := t.inFlight(ev.Job)
@@ -128,6 +131,23 @@ func (t *tx) handle(ev Event) (bool, error) {
 func (t *tx) inFlight(id JobID) (*OpenJob, bool) {
 	job, ok := t.s.Jobs[id]
 	return job, ok && job.RetryAt == 0
+}
+
+// held moves the end of a job's time limit. A job without one needs nothing.
+func (t *tx) held(ev Held) bool {
+	job, ok := t.inFlight(ev.Job)
+	if !ok || job.Deadline == 0 {
+		return false
+	}
+	node := t.workflow.Node(job.Entry.Node)
+	if node == nil || node.Timeout <= 0 {
+		return false
+	}
+	held := *job
+	held.Deadline = ev.Until + int64(node.Timeout)
+	t.setTimer(timeoutTimer(job.ID), held.Deadline)
+	t.putJob(&held)
+	return true
 }
 
 func (t *tx) start(ev Started) (bool, error) {

@@ -90,6 +90,15 @@ func (x *execution) command(t *testing.T, d *datadriven.TestData) string {
 			return "error: " + err.Error() + "\n"
 		}
 		return x.print(engine.WorkerLost{At: x.now, Job: id})
+	case "hold":
+		// hold NODE[:run] for=MS: no worker can have its job before that.
+		id, err := x.target(t, d, target)
+		if err != nil {
+			return "error: " + err.Error() + "\n"
+		}
+		var ms int64
+		d.ScanArgs(t, "for", &ms)
+		return x.print(engine.Held{At: x.now, Job: id, Until: x.now + ms})
 	case "fire":
 		// fire TIMER: the clock stands at the timer's time when it is set.
 		if due := x.state.Timers[target]; due > x.now {

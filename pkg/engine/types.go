@@ -425,6 +425,15 @@ type HandedBack struct {
 	Job JobID
 }
 
+// Held says that no worker can have a job before Until, as it waits for its turn: its node's
+// timeout counts from then. Whoever holds it says so again when it is held for longer, or goes
+// earlier. It changes nothing for a node without a timeout.
+type Held struct {
+	At    int64
+	Job   JobID
+	Until int64
+}
+
 // WorkerLost says that a job was given up: its worker vanished and the node
 // may not be repeated, or was repeated too often.
 type WorkerLost struct {
@@ -444,6 +453,7 @@ func (ChildFinished) isEvent()   {}
 func (CancelRequested) isEvent() {}
 func (GivenAgain) isEvent()      {}
 func (HandedBack) isEvent()      {}
+func (Held) isEvent()            {}
 func (WorkerLost) isEvent()      {}
 
 // Step is the effect of one event. The caller commits Changes and Timers
