@@ -132,9 +132,7 @@ func (l *lane) attempt(group []*work) (refused []*work) {
 			commits = append(commits, b.x.commit(l.c, now))
 		}
 	}
-	failpoint.Hit("before-commit")
 	errs := l.commit(ctx, commits)
-	failpoint.Hit("after-commit")
 	var done []*batch
 	for _, b := range written {
 		var err error
@@ -169,7 +167,10 @@ func (l *lane) commit(ctx context.Context, commits []state.Commit) []error {
 	if len(commits) == 0 {
 		return nil
 	}
-	return l.c.config.Store.Commit(ctx, commits)
+	failpoint.Hit("before-commit")
+	errs := l.c.config.Store.Commit(ctx, commits)
+	failpoint.Hit("after-commit")
+	return errs
 }
 
 // load sorts a group by execution and brings those into memory that are not there.

@@ -263,10 +263,21 @@ func (c *Conn) reconnects() <-chan struct{} {
 	return c.reconnected
 }
 
-// Healthy returns nil while there is a connection to a server.
+// healthyWithin bounds the round trip of Healthy: less than what asks for it waits.
+const healthyWithin = 1500 * time.Millisecond
+
+// Healthy returns nil when a server answers. It takes one round trip, of 1.5 s at most:
+// that a connection is there says nothing of a network that swallows everything, or of a server that
+// hangs, until pings are missed several seconds later.
 func (c *Conn) Healthy() error {
 	if c.nc.IsConnected() {
-		return nil
+		err := c.nc.FlushTimeout(healthyWithin)
+		if err == nil {
+			return nil
+		}
+		if c.nc.IsConnected() {
+			return fmt.Errorf("%w: no answer from %s in %s", ErrUnavailable, redact(c.config.URL), healthyWithin)
+		}
 	}
 	if c.nc.IsClosed() {
 		return ErrClosed

@@ -15,12 +15,10 @@ import (
 )
 
 const (
-	// pullHeartbeat is how often the server says that a pull still waits; after two
-	// and a half without a word it is asked anew.
-	pullHeartbeat = 5 * time.Second
-	// pullExpires is how long a pull waits in the server. With several pools the
-	// slots an idle one has reserved are shared out again when its pulls expire.
-	pullExpires       = 30 * time.Second
+	// pullExpires is how long a pull waits in the server at most, and pullExpiresShared when
+	// there are several pools: the slots that an idle one has reserved are shared out again
+	// when its pulls expire.
+	pullExpires       = 5 * time.Second
 	pullExpiresShared = 3 * time.Second
 	// pullPace collects the slots that become free one by one under load into one
 	// pull; a quarter of all slots is not kept waiting.
@@ -69,6 +67,8 @@ type lane struct {
 	kick   chan struct{}
 	heard  atomic.Int64 // when the server last said something, in nanoseconds since 1970
 
+	expires time.Duration // of its pulls
+
 	limit int // messages that may be held at once, besides the puller's slots; 0 is as many as those
 
 	// guarded by p.mu
@@ -85,7 +85,10 @@ func (c *Conn) newPuller(stream string, slots int, consumers []jetstream.Consume
 	p := &puller{c: c, stream: stream, slots: slots, messages: make(chan *nats.Msg, slots), log: c.log}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	for _, config := range consumers {
-		l := &lane{p: p, config: config, limit: limits[config.Durable], inbox: c.nc.NewInbox(), kick: make(chan struct{}, 1)}
+		l := &lane{
+			p: p, config: config, limit: limits[config.Durable], inbox: c.nc.NewInbox(), kick: make(chan struct{}, 1),
+			expires: pullExpiry(config.AckWait, len(consumers) > 1),
+		}
 		sub, err := c.nc.Subscribe(l.inbox+".*", l.receive)
 		if err != nil {
 			p.close()
@@ -99,6 +102,24 @@ func (c *Conn) newPuller(stream string, slots int, consumers []jetstream.Consume
 		p.wg.Go(l.run)
 	}
 	return p, nil
+}
+
+// pullExpiry is how long pulls from a consumer wait in the server. A process that is
+// stopped cannot take its pulls back, and what they are given waits for one more lease. So
+// they end before its messages are given to others: those have given their last sign of life
+// up to a third of a lease before the process stopped.
+//
+// Pulls this short need no heartbeat: the server's word that one is over comes as soon.
+// An idle lane costs two messages in each such time.
+func pullExpiry(lease time.Duration, shared bool) time.Duration {
+	longest := pullExpires
+	if shared {
+		longest = pullExpiresShared
+	}
+	if lease <= 0 { // the server's default, half a minute
+		return longest
+	}
+	return max(min(longest, lease*2/3), 100*time.Millisecond)
 }
 
 // take waits for a message. Its slot is taken until release.
@@ -180,6 +201,9 @@ func (p *puller) grant(l *lane) int {
 	}
 	if n <= 0 {
 		return 0
+	}
+	if l.outstanding == 0 {
+		l.heard.Store(time.Now().UnixNano()) // from now on there is something to be heard of
 	}
 	l.outstanding += n
 	return n
@@ -288,7 +312,7 @@ func (l *lane) reset() {
 
 // pulls asks for messages whenever slots are free, until the consumer is lost.
 func (l *lane) pulls() error {
-	check := time.NewTicker(pullHeartbeat / 2)
+	check := time.NewTicker(l.expires / 2)
 	defer check.Stop()
 	pace := time.NewTimer(0)
 	defer pace.Stop()
@@ -314,7 +338,7 @@ func (l *lane) pulls() error {
 			paced = nil
 		case <-check.C:
 			if l.silent() {
-				return errors.New("no heartbeat from the server")
+				return errors.New("no word from the server about a pull that is over")
 			}
 		case <-reconnected:
 			// The pulls of the old connection are gone.
@@ -339,6 +363,9 @@ func (l *lane) lostError() error {
 	return l.lost
 }
 
+// silence is how much later than due the server's word may come.
+const silence = 2 * time.Second
+
 // silent reports whether the server has pulls of ours and says nothing.
 func (l *lane) silent() bool {
 	l.p.mu.Lock()
@@ -348,25 +375,18 @@ func (l *lane) silent() bool {
 		l.heard.Store(time.Now().UnixNano())
 		return false
 	}
-	return l.p.c.nc.IsConnected() && time.Since(time.Unix(0, l.heard.Load())) > pullHeartbeat*5/2
+	return l.p.c.nc.IsConnected() && time.Since(time.Unix(0, l.heard.Load())) > l.expires+silence
 }
 
 func (l *lane) pull(n int) error {
 	l.p.mu.Lock()
 	reply := l.inbox + "." + strconv.Itoa(l.generation)
 	l.p.mu.Unlock()
-	expires := pullExpires
-	heartbeat := pullHeartbeat
-	if len(l.p.lanes) > 1 {
-		expires, heartbeat = pullExpiresShared, pullExpiresShared/3
-	}
 	request := make([]byte, 0, 96)
 	request = append(request, `{"batch":`...)
 	request = strconv.AppendInt(request, int64(n), 10)
 	request = append(request, `,"expires":`...)
-	request = strconv.AppendInt(request, expires.Nanoseconds(), 10)
-	request = append(request, `,"idle_heartbeat":`...)
-	request = strconv.AppendInt(request, heartbeat.Nanoseconds(), 10)
+	request = strconv.AppendInt(request, l.expires.Nanoseconds(), 10)
 	request = append(request, '}')
 	l.p.c.stats.pulls.Add(1)
 	return classify(l.p.c.nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+l.p.stream+"."+l.config.Durable, reply, request))
