@@ -16,8 +16,9 @@
 // lost in the middle of a POST or PATCH the outcome is unknown and the request is not
 // sent again, unless the workflow itself names the key or says onWorkerLost: repeat.
 //
-// Secrets come from Call.Credentials, are never sent to another host by a
-// redirect, and are blanked out in errors.
+// Secrets come from Call.Credentials, are never sent to another host, or without encryption, by
+// a redirect, and are blanked out in errors. Which addresses may be reached is the rule
+// of Call.HTTP's transport, which options of the node (a proxy, untrusted certificates) do not change.
 package http
 
 import (
@@ -36,13 +37,13 @@ const (
 	TypeTool    = "n8n-nodes-base.httpRequestTool"
 )
 
-// DefaultMaxResponseBytes bounds a response's body.
+// DefaultMaxResponseBytes bounds the bodies of a run's responses.
 const DefaultMaxResponseBytes = 64 << 20
 
 // Config of the node types.
 type Config struct {
-	// MaxResponseBytes fails responses with a larger body (after decompression);
-	// 0 is DefaultMaxResponseBytes.
+	// MaxResponseBytes fails a request during which all responses of the node's run became
+	// larger than this (after decompression); 0 is DefaultMaxResponseBytes.
 	MaxResponseBytes int64
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/httpstatus"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 )
@@ -215,6 +216,13 @@ func transportFailure(err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
+	var refused *node.AddressRefusedError
+	if errors.As(err, &refused) {
+		return &failure{
+			node: &engine.NodeError{Name: "NodeApiError", Message: sentence(refused.Error()), Description: refused.Hint, NotRetryable: true},
+			item: libraryError(refused.Error(), "Error", "EACCES", 0),
+		}
+	}
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
 		code := "EAI_AGAIN"
@@ -253,6 +261,9 @@ func transportFailure(err error) error {
 	}
 }
 
+// sentence begins a text with a capital letter.
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
 func isTimeout(err error) bool {
 	var t net.Error
 	return errors.As(err, &t) && t.Timeout()
@@ -260,7 +271,7 @@ func isTimeout(err error) bool {
 
 // tooLarge is a response beyond the limit.
 func tooLarge(limit int64) error {
-	message := fmt.Sprintf("The response is larger than %s; ask for less, or for a page at a time", fileSize(limit))
+	message := fmt.Sprintf("The response is larger than %s; ask for less, or for a page at a time. Whoever runs the workers can raise REPRISE_MAX_RESPONSE_BYTES", fileSize(limit))
 	return &failure{
 		node: &engine.NodeError{Name: "NodeApiError", Reason: engine.ReasonTooLarge, Message: message, NotRetryable: true},
 		item: jsonobject.Quote(message),

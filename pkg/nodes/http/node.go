@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
@@ -27,6 +28,8 @@ type execution struct {
 
 	// auth caches the credential, which is the same for every item.
 	auth *secrets
+	// received counts the bytes of all answers.
+	received atomic.Int64
 }
 
 // outcome is what became of one item.
@@ -174,7 +177,7 @@ func (x *execution) run(ctx context.Context, r *request, item int) (workflow.Ite
 	if pages != nil {
 		return pages.run(ctx, r)
 	}
-	resp, err := x.send(ctx, x.call.HTTP, r, x.key(item, 0))
+	resp, err := x.send(ctx, r, x.key(item, 0))
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (g *pagination) run(ctx context.Context, first *request) (workflow.Items, e
 		if err != nil {
 			return nil, err
 		}
-		resp, err := g.x.send(ctx, g.x.call.HTTP, r, g.x.key(g.item, page.count))
+		resp, err := g.x.send(ctx, r, g.x.key(g.item, page.count))
 		if err != nil {
 			return nil, err
 		}

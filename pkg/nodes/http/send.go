@@ -9,6 +9,7 @@ import (
 	"io"
 	nethttp "net/http"
 	"net/url"
+	"slices"
 	"sync"
 )
 
@@ -26,7 +27,7 @@ var errOptionTimeout = errors.New("http: the request took longer than its timeou
 
 // send makes one request. Its error is ctx.Err() when ctx has ended, else a
 // *failure. Ending ctx closes the connection.
-func (c Config) send(ctx context.Context, client *nethttp.Client, r *request, idempotencyKey string) (*response, error) {
+func (x *execution) send(ctx context.Context, r *request, idempotencyKey string) (*response, error) {
 	target, err := r.target()
 	if err != nil {
 		return nil, err
@@ -42,17 +43,14 @@ func (c Config) send(ctx context.Context, client *nethttp.Client, r *request, id
 		return nil, operationError(fmt.Sprintf("the request cannot be made: %s", r.secrets.redact(err.Error())))
 	}
 	r.setHeaders(req, idempotencyKey)
-	resp, err := r.client(client).Do(req)
+	resp, err := r.client(x.call.HTTP).Do(req)
 	if err != nil {
-		return nil, c.sendError(ctx, timed, r, err)
+		return nil, sendError(ctx, timed, r, err)
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, c.MaxResponseBytes+1))
+	data, err := x.readBody(resp)
 	if err != nil {
-		return nil, c.sendError(ctx, timed, r, err)
-	}
-	if int64(len(data)) > c.MaxResponseBytes {
-		return nil, tooLarge(c.MaxResponseBytes)
+		return nil, sendError(ctx, timed, r, err)
 	}
 	out := &response{status: resp.StatusCode, text: nethttp.StatusText(resp.StatusCode), headers: resp.Header, body: data, url: resp.Request.URL}
 	if len(resp.Status) > 4 {
@@ -61,7 +59,7 @@ func (c Config) send(ctx context.Context, client *nethttp.Client, r *request, id
 	return out, nil
 }
 
-func (c Config) sendError(ctx, timed context.Context, r *request, err error) error {
+func sendError(ctx, timed context.Context, r *request, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -69,6 +67,39 @@ func (c Config) sendError(ctx, timed context.Context, r *request, err error) err
 		return timeoutFailure(r.options.timeout)
 	}
 	return transportFailure(err)
+}
+
+// firstRead is what is read of a body whose length is not told before its memory grows.
+const firstRead = 8 << 10
+
+// readBody reads an answer, after decompression. All answers of the run share one limit:
+// they are held at once, and their number is as much the workflow's choice as their size.
+// What is read is counted while it arrives, so that many endless answers together end
+// where one would.
+func (x *execution) readBody(resp *nethttp.Response) ([]byte, error) {
+	size := int64(firstRead)
+	if resp.ContentLength > 0 {
+		if resp.ContentLength > x.MaxResponseBytes {
+			return nil, tooLarge(x.MaxResponseBytes)
+		}
+		size = min(resp.ContentLength+1, 1<<20) // a server may promise more than it sends
+	}
+	data := make([]byte, 0, size)
+	for {
+		n, err := resp.Body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if x.received.Add(int64(n)) > x.MaxResponseBytes {
+			return nil, tooLarge(x.MaxResponseBytes)
+		}
+		switch {
+		case err == io.EOF: //nolint:errorlint // Read returns it as it is
+			return data, nil
+		case err != nil:
+			return nil, err
+		case len(data) == cap(data):
+			data = slices.Grow(data, int(min(int64(len(data)), x.MaxResponseBytes+1-int64(len(data)))))
+		}
+	}
 }
 
 // client is the process's client with the redirect rules and the transport
@@ -80,21 +111,31 @@ func (r *request) client(base *nethttp.Client) *nethttp.Client {
 	}
 	client.Timeout = 0 // the request's context has it
 	client.Transport = transportFor(client.Transport, r.options)
-	client.CheckRedirect = func(next *nethttp.Request, via []*nethttp.Request) error {
-		if !r.options.follow {
-			return nethttp.ErrUseLastResponse
-		}
-		if len(via) > r.options.maxRedirects {
-			return networkFailure("ERR_FR_TOO_MANY_REDIRECTS", "Maximum number of redirects exceeded", "Error").named("Maximum number of redirects exceeded")
-		}
-		if next.URL.Host != via[0].URL.Host {
-			for name := range r.secrets.headers {
-				next.Header.Del(name)
-			}
-		}
+	client.CheckRedirect = r.redirect
+	return &client
+}
+
+// redirect decides about the next request of a chain, and takes from it what only the first
+// server may know: what a credential added. net/http itself does so for some headers.
+func (r *request) redirect(next *nethttp.Request, via []*nethttp.Request) error {
+	if !r.options.follow {
+		return nethttp.ErrUseLastResponse
+	}
+	if len(via) > r.options.maxRedirects {
+		return networkFailure("ERR_FR_TOO_MANY_REDIRECTS", "Maximum number of redirects exceeded", "Error").named("Maximum number of redirects exceeded")
+	}
+	first := via[0].URL
+	if next.URL.Host == first.Host && (next.URL.Scheme == first.Scheme || next.URL.Scheme == "https") {
 		return nil
 	}
-	return &client
+	for name := range r.secrets.headers {
+		next.Header.Del(name)
+	}
+	next.Header.Del("Referer") // the URL before this one, with its query
+	if r.secrets.body.Len() > 0 && next.Body != nil && next.Body != nethttp.NoBody {
+		return operationError("The service redirects to " + next.URL.Host + ", which would be sent the credential in the request's body")
+	}
+	return nil
 }
 
 func (f *failure) named(message string) *failure {
@@ -103,8 +144,13 @@ func (f *failure) named(message string) *failure {
 }
 
 // transports keeps the changed copies of transports, since each has its own
-// connections.
-var transports sync.Map // transportKey -> *nethttp.Transport
+// connections. Proxies may come from expressions, so their number is bounded.
+var transports = struct {
+	sync.Mutex
+	of map[transportKey]*nethttp.Transport
+}{of: map[transportKey]*nethttp.Transport{}}
+
+const maxTransports = 64
 
 type transportKey struct {
 	base     *nethttp.Transport
@@ -124,21 +170,43 @@ func transportFor(base nethttp.RoundTripper, o options) nethttp.RoundTripper {
 		return base
 	}
 	key := transportKey{plain, o.insecure, o.proxy}
-	if t, ok := transports.Load(key); ok {
-		return t.(*nethttp.Transport)
+	transports.Lock()
+	defer transports.Unlock()
+	if t, ok := transports.of[key]; ok {
+		return t
 	}
-	changed := plain.Clone()
+	if len(transports.of) >= maxTransports {
+		for _, t := range transports.of {
+			t.CloseIdleConnections() // requests under way keep theirs
+		}
+		clear(transports.of)
+	}
+	t := changed(plain, o)
+	transports.of[key] = t
+	return t
+}
+
+// changed is a copy of a transport for a request's options. The rules of the process
+// about addresses are in DialContext and Proxy, and stay.
+func changed(plain *nethttp.Transport, o options) *nethttp.Transport {
+	t := plain.Clone()
 	if o.insecure {
-		if changed.TLSClientConfig == nil {
-			changed.TLSClientConfig = &tls.Config{}
+		if t.TLSClientConfig == nil {
+			t.TLSClientConfig = &tls.Config{}
 		}
-		changed.TLSClientConfig.InsecureSkipVerify = true // the user's option, for this request only
+		t.TLSClientConfig.InsecureSkipVerify = true // the user's option, for this request only
 	}
-	if o.proxy != "" {
-		if proxy, err := url.Parse(o.proxy); err == nil {
-			changed.Proxy = nethttp.ProxyURL(proxy)
+	proxy, err := url.Parse(o.proxy)
+	if o.proxy == "" || err != nil {
+		return t
+	}
+	t.Proxy = func(r *nethttp.Request) (*url.URL, error) {
+		if plain.Proxy != nil {
+			if _, err := plain.Proxy(r); err != nil {
+				return nil, err
+			}
 		}
+		return proxy, nil
 	}
-	t, _ := transports.LoadOrStore(key, changed)
-	return t.(*nethttp.Transport)
+	return t
 }
