@@ -100,8 +100,6 @@ func (c *Conn) SendResult(ctx context.Context, coordinator string, r *Result) (R
 	if err != nil {
 		return Reply{}, fmt.Errorf("encode result of job %s: %w", r.Job, err)
 	}
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
 	m := &nats.Msg{Subject: subjectResult}
 	if err := c.pack(ctx, m, data); err != nil {
 		return Reply{}, fmt.Errorf("send result of job %s: %w", r.Job, err)
@@ -121,12 +119,13 @@ func (c *Conn) SendResult(ctx context.Context, coordinator string, r *Result) (R
 		return reply, err
 	}
 	m.Subject, m.Reply = subjectResults, ""
-	return request[Reply](ctx, c, m)
+	return requestFor[Reply](ctx, c, m, c.config.RequestTimeout)
 }
 
-// requestFor is a request that waits for a part of ctx's time only.
+// requestFor is a request that waits for a part of ctx's time only, and no longer than any
+// request does.
 func requestFor[T any](ctx context.Context, c *Conn, m *nats.Msg, wait time.Duration) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	ctx, cancel := context.WithTimeout(ctx, min(wait, c.config.RequestTimeout))
 	defer cancel()
 	return request[T](ctx, c, m)
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+
+	fastjson "github.com/segmentio/encoding/json"
 )
 
 // Item is one unit of data that flows along a connection. JSON is always an
@@ -111,7 +113,7 @@ func pairedOne(data []byte) (PairedItem, error) {
 	if len(data) > 0 && data[0] != '{' {
 		into = &one.Item
 	}
-	if err := json.Unmarshal(data, into); err != nil {
+	if err := fastjson.Unmarshal(data, into); err != nil {
 		return one, fmt.Errorf("pairedItem %s: %w", data, err)
 	}
 	return one, nil

@@ -2,8 +2,9 @@ package ai
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
+
+	"github.com/segmentio/encoding/json"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
