@@ -198,13 +198,9 @@ func openAIClient(k clientKey) *openai.Client {
 	if len(clients) >= maxClients {
 		clear(clients)
 	}
-	transport := k.http
-	if transport == nil {
-		transport = http.DefaultClient
-	}
 	options := []option.RequestOption{
 		option.WithBaseURL(strings.TrimRight(k.base, "/") + "/"),
-		option.WithHTTPClient(transport),
+		option.WithHTTPClient(bounded(k.http)),
 		option.WithAPIKey(k.apiKey),
 	}
 	if k.organization != "" {

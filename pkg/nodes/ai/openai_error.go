@@ -14,6 +14,7 @@ import (
 	"github.com/openai/openai-go/v3"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/httpstatus"
 )
 
@@ -28,7 +29,17 @@ func (m *openAI) failure(err error) *engine.NodeError {
 	var api *openai.Error
 	var bad *badAnswer
 	var network net.Error
+	var refused *node.AddressRefusedError
+	var large *answerTooLargeError
 	switch {
+	case errors.As(err, &refused):
+		failure.Message = "The model cannot be reached: " + refused.Error()
+		failure.Description = refused.Hint
+		failure.NotRetryable = true
+	case errors.As(err, &large):
+		failure.Message = "The model's server sent an answer that cannot be used"
+		failure.Description = large.Error()
+		failure.Reason = engine.ReasonTooLarge
 	case errors.As(err, &api):
 		failure.HTTPCode = strconv.Itoa(api.StatusCode)
 		failure.Message = httpstatus.Messages[api.StatusCode]
