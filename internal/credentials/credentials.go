@@ -1,12 +1,22 @@
 // Package credentials reads the secrets that node code needs. Only workers use
 // it: a secret never leaves the process that runs the node.
+//
+// A file holds a list of credentials, in plain text as n8n exports them or each in an envelope
+// (AES-256-GCM) that is bound to the credential's id, name and type. Workers decrypt it when they
+// start, with keys that are given apart from the file; several keys may be known at once, so that
+// keys are changed without stopping anything:
+//
+//  1. give all workers the new key after the old one, and restart them,
+//  2. put the new key first and run `reprise credentials rotate`,
+//  3. take the old key away.
 package credentials
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
+
+	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
@@ -18,30 +28,76 @@ type Store struct {
 	overrides   map[string]map[string]any
 }
 
-// credential is one entry of n8n's decrypted credential export.
+// credential is a decrypted entry.
 type credential struct {
-	ID   string         `json:"id"`
-	Name string         `json:"name"`
-	Type string         `json:"type"`
-	Data map[string]any `json:"data"`
+	ID, Name, Type string
+	Data           map[string]any
 }
 
-// Load reads a file in the format of n8n's decrypted credential export: a JSON
-// list of {"id", "name", "type", "data"}. An empty name gives an empty Store.
+// Load reads a credentials file with the keys of the environment (EnvironmentKeys). An empty name
+// gives an empty Store.
 func Load(file string) (*Store, error) {
 	if file == "" {
 		return &Store{}, nil
 	}
-	data, err := os.ReadFile(file)
+	keys, err := EnvironmentKeys()
 	if err != nil {
-		return nil, fmt.Errorf("read credentials: %w", err)
+		return nil, err
+	}
+	return Open(file, keys, nil)
+}
+
+// Open reads a credentials file. Encrypted entries are opened with keys; one that cannot be
+// opened is an error. log, which may be nil, gets a warning when the file leaves secrets open. A file that
+// everybody may write to is refused: whoever changes it decides where secrets are sent.
+func Open(file string, keys Keys, log *zap.Logger) (*Store, error) {
+	if log == nil {
+		log = zap.NewNop()
+	}
+	f, err := Read(file)
+	if err != nil {
+		return nil, err
+	}
+	if f.writableByOthers() {
+		return nil, fmt.Errorf("credentials file %s can be changed by everybody; run: chmod o-w %s", file, file)
+	}
+	if plain := f.Plain(); plain > 0 {
+		switch {
+		case f.readableByOthers():
+			log.Warn("credentials are in plain text in a file that everybody may read; encrypt it with \"reprise credentials encrypt\", or chmod 600",
+				zap.String("file", file), zap.Int("plain", plain))
+		case len(keys) > 0:
+			log.Warn("credentials are in plain text although there is a key; encrypt them with \"reprise credentials encrypt\"",
+				zap.String("file", file), zap.Int("plain", plain))
+		default:
+			log.Info("credentials are in plain text; \"reprise credentials encrypt\" encrypts them", zap.String("file", file), zap.Int("plain", plain))
+		}
 	}
 	s := &Store{source: file}
-	if err := json.Unmarshal(data, &s.credentials); err != nil {
-		// The error of encoding/json may quote what it read, which is secret.
-		return nil, fmt.Errorf("credentials file %s is not a JSON list of {\"id\", \"name\", \"type\", \"data\"}", file)
+	for _, e := range f.Entries {
+		raw, err := e.open(keys)
+		if err != nil {
+			return nil, fmt.Errorf("credentials file %s: %w", file, err)
+		}
+		c := credential{ID: e.ID, Name: e.Name, Type: e.Type}
+		if raw != nil && json.Unmarshal(raw, &c.Data) != nil {
+			return nil, fmt.Errorf("credentials file %s: the data of credential %q is no JSON object", file, e.Name)
+		}
+		s.credentials = append(s.credentials, c)
 	}
 	return s, nil
+}
+
+// Secrets are those of all credentials.
+func (s *Store) Secrets() []string {
+	var found []string
+	for _, c := range s.credentials {
+		found = append(found, Secrets(c.Type, c.Data)...)
+	}
+	for credentialType, data := range s.overrides {
+		found = append(found, Secrets(credentialType, data)...)
+	}
+	return found
 }
 
 // Add puts a credential before those that are there.
