@@ -33,6 +33,9 @@ func Bind(flags *pflag.FlagSet, cfg any) error {
 		}
 		name := FlagName(variable)
 		help := fmt.Sprintf("%s (%s)", field.Tag.Get("help"), variable)
+		if err := fromFile(variable, v.Field(i).Addr().Interface()); err != nil {
+			return err
+		}
 		switch p := v.Field(i).Addr().Interface().(type) {
 		case *string:
 			flags.StringVar(p, name, *p, help)
@@ -49,9 +52,19 @@ func Bind(flags *pflag.FlagSet, cfg any) error {
 		}
 		// A URL in the environment may hold a password, and a key is one: the help
 		// must not show it.
-		if strings.HasSuffix(variable, "_URL") || strings.HasSuffix(variable, "_KEY") {
+		if isSecret(variable) {
 			flags.Lookup(name).DefValue = field.Tag.Get("envDefault")
 		}
+	}
+	return nil
+}
+
+// Default gives every field of the struct that cfg points to that is zero its `envDefault`, so
+// that whoever fills settings by hand has the same ones. It does not read the environment.
+func Default(cfg any) error {
+	err := env.ParseWithOptions(cfg, env.Options{Environment: map[string]string{}, SetDefaultsForZeroValuesOnly: true})
+	if err != nil {
+		return fmt.Errorf("default settings: %w", err)
 	}
 	return nil
 }

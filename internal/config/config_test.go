@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-engine/reprise/internal/config"
+	"github.com/reprise-engine/reprise/internal/coordinator"
 	"github.com/reprise-engine/reprise/internal/service"
+	"github.com/reprise-engine/reprise/pkg/queue"
 )
 
 type settings struct {
@@ -41,6 +43,23 @@ func TestFlagsWinOverTheEnvironment(t *testing.T) {
 func TestBadValueIsRefused(t *testing.T) {
 	t.Setenv("REPRISE_TEST_TIMEOUT", "soon")
 	require.ErrorContains(t, config.Bind(pflag.NewFlagSet("test", pflag.ContinueOnError), &settings{}), "read environment")
+}
+
+func TestDefaultsAreForWhatIsZero(t *testing.T) {
+	t.Setenv("REPRISE_TEST_URL", "nats://there")
+	s := settings{Count: 7, Pools: []string{"a"}}
+	require.NoError(t, config.Default(&s))
+	require.Equal(t, settings{URL: "nats://here", Timeout: 5 * time.Second, Count: 7, Pools: []string{"a"}}, s)
+}
+
+// The packages that work without settings have the same defaults.
+func TestDefaultsAreTheSameEverywhere(t *testing.T) {
+	var c service.Coordinator
+	require.NoError(t, config.Default(&c))
+	require.Equal(t, coordinator.DefaultSweepAfter, c.SweepAfter)
+	var w service.Worker
+	require.NoError(t, config.Default(&w))
+	require.Equal(t, queue.DefaultLease, w.Lease)
 }
 
 // The table in the README names every setting, and no other.

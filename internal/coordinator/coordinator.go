@@ -92,17 +92,21 @@ type Config struct {
 	// (default 3).
 	DeliveryLimit int
 	// SweepAfter is how long an execution that has jobs, or owes others something,
-	// may be without any event before that is done again (default 15 s). From then on it
+	// may be without any event before that is done again (default DefaultSweepAfter). From then on it
 	// is done half as often.
 	SweepAfter time.Duration
 	// TimerInterval is how often timers are looked at (default 200 ms).
 	TimerInterval time.Duration
 	// MaxBacklog is how many jobs may be held back before new executions are refused
-	// (default 20,000), MaxSubmissionBytes the greatest size of a submission (default 16 MB).
-	MaxBacklog, MaxSubmissionBytes int
+	// (default 20,000), MaxBacklogBytes how much data they may carry (default 256 MB);
+	// MaxSubmissionBytes is the greatest size of a submission (default 16 MB).
+	MaxBacklog, MaxBacklogBytes, MaxSubmissionBytes int
 	// OnLive is told what executions do, in order per execution; it must not block.
 	OnLive func(engine.ExecutionID, []engine.Live)
 }
+
+// DefaultSweepAfter is Config.SweepAfter when none is given.
+const DefaultSweepAfter = 5 * time.Second
 
 // maxInline bounds the nodes the coordinator runs itself for one event, so
 // that a loop of cheap nodes cannot hold up a lane; what is left goes to workers.
@@ -156,9 +160,10 @@ func New(c Config) (*Coordinator, error) {
 	defaultInt(&c.Group, 64)
 	defaultInt(&c.DeliveryLimit, 3)
 	defaultInt(&c.MaxBacklog, 20_000)
+	defaultInt(&c.MaxBacklogBytes, 256<<20)
 	defaultInt(&c.MaxSubmissionBytes, 16<<20)
 	if c.SweepAfter <= 0 {
-		c.SweepAfter = 15 * time.Second
+		c.SweepAfter = DefaultSweepAfter
 	}
 	if c.StuckAfter <= 0 {
 		c.StuckAfter = 15 * time.Minute

@@ -45,6 +45,11 @@ type entry struct {
 	started  int64 // of the execution
 	order    uint64
 	limits   []limit
+	// timeout of the node in milliseconds, 0 for none; deadline is when it ends by what is
+	// stored, and extended that it was moved as the job was held.
+	timeout, deadline int64
+	extended          bool
+	bytes             int64 // while it is held
 
 	execution *executionWork
 	index     int // in execution.jobs
@@ -84,6 +89,7 @@ type offer struct {
 	workflow string
 	started  int64
 	limits   []limit
+	timeout  int64 // of the node, in milliseconds
 }
 
 // release is what is to be done now.
@@ -91,6 +97,10 @@ type release struct {
 	jobs []*queue.Job
 	// late jobs have been held for so long that they are looked up before.
 	late []*queue.Job
+	// timed jobs have been held and have a time limit, which counts from now on.
+	timed []*queue.Job
+	// extend are held jobs whose time limit would end soon.
+	extend []heldJob
 	// reserve are the entries whose rate limits are to be asked.
 	reserve []*entry
 	// foreign jobs were settled that another coordinator may have published.
@@ -114,6 +124,7 @@ type dispatcher struct {
 	due        dueHeap
 	order      uint64
 	held       int // limited and waiting
+	heldBytes  int64
 }
 
 func newDispatcher(self string, sweepAfter int64, now func() int64) *dispatcher {
@@ -159,7 +170,7 @@ func (d *dispatcher) offer(o *offer, now int64, r *release) {
 	}
 	e := d.add(o, now)
 	if len(o.limits) > 0 {
-		e.state = stateReserving
+		d.hold(e, stateReserving, now, r)
 		e.pool.limited++
 		r.reserve = append(r.reserve, e)
 		return
@@ -169,7 +180,7 @@ func (d *dispatcher) offer(o *offer, now int64, r *release) {
 		r.jobs = append(r.jobs, d.publish(e, now))
 		return
 	}
-	e.state = stateWaiting
+	d.hold(e, stateWaiting, now, r)
 	e.pool.waiting.push(e)
 	d.fill(e.pool, now, r)
 }
@@ -183,7 +194,7 @@ func (d *dispatcher) add(o *offer, now int64) *entry {
 	d.order++
 	e := &entry{
 		id: o.job.ID, job: o.job, class: o.class, tenant: o.tenant, workflow: o.workflow, started: o.started, order: d.order,
-		limits: o.limits, execution: x, index: len(x.jobs), pool: d.pool(o.job.Pool), came: now, repeated: o.job.Confirm,
+		limits: o.limits, timeout: o.timeout, deadline: o.job.Deadline, execution: x, index: len(x.jobs), pool: d.pool(o.job.Pool), came: now, repeated: o.job.Confirm,
 	}
 	x.jobs = append(x.jobs, e)
 	d.jobs[e.id] = e
@@ -207,6 +218,8 @@ func (d *dispatcher) pool(name string) *poolWork {
 func (d *dispatcher) unhold(e *entry) {
 	e.execution.held--
 	d.held--
+	d.heldBytes -= e.bytes
+	e.bytes = 0
 }
 
 // publish gives the job of an entry that is held no more.
@@ -260,9 +273,12 @@ func (d *dispatcher) fill(p *poolWork, now int64, r *release) {
 func (d *dispatcher) let(e *entry, now int64, r *release) {
 	held := now - e.came
 	d.unhold(e)
-	if job := d.publish(e, now); held > lateHeld {
+	switch job := d.publish(e, now); {
+	case e.timeout > 0 && (e.extended || held > shortHold):
+		r.timed = append(r.timed, job)
+	case held > lateHeld:
 		r.late = append(r.late, job)
-	} else {
+	default:
 		r.jobs = append(r.jobs, job)
 	}
 }

@@ -393,3 +393,97 @@ func TestSweepersLeaveHeldJobsAlone(t *testing.T) {
 		require.Len(t, l.of(engine.ExecutionID(fmt.Sprintf("x-%d", i)), "Work 0"), 1)
 	}
 }
+
+// timed is a document whose one node has a time limit, and a rate unless it is "".
+func timed(id string, timeout time.Duration, rate string) []byte {
+	var document object
+	_ = json.Unmarshal(limited(id, nil, rate), &document)
+	document["nodes"].([]any)[1].(object)["timeout"] = timeout.Milliseconds()
+	data, _ := json.Marshal(document)
+	return data
+}
+
+// A job's time limit does not count while the job is held, for its rate or for its turn.
+func TestTimeLimitDoesNotCountWhileAJobIsHeld(t *testing.T) {
+	t.Parallel()
+	t.Run("for its rate", func(t *testing.T) {
+		t.Parallel()
+		f := start(t, 2)
+		l := f.work(func(*queue.Job, string) (engine.Result, bool) { return outputs(`{}`), true })
+		document := timed("paced", time.Second, "1/2s")
+		for i := range 4 {
+			f.begin(queue.Submission{ID: engine.ExecutionID(fmt.Sprintf("x-%d", i)), Workflow: document})
+		}
+		for i := range 4 {
+			id := engine.ExecutionID(fmt.Sprintf("x-%d", i))
+			f.ended(id, engine.StatusSuccess)
+			require.Len(t, l.of(id, "Work"), 1)
+		}
+	})
+	t.Run("for its turn", func(t *testing.T) {
+		t.Parallel()
+		f := start(t, 2)
+		f.announce(4)
+		var open sync.Once
+		gate := make(chan struct{})
+		defer open.Do(func() { close(gate) })
+		l := f.work(func(job *queue.Job, _ string) (engine.Result, bool) {
+			if strings.HasPrefix(string(job.Execution), "hangs") {
+				return engine.Result{}, false
+			}
+			<-gate
+			return outputs(`{}`), true
+		})
+		f.flood(64, "x", queue.Submission{Workflow: chain(1)})
+		f.pool(func(p queue.QueuePool) bool { return p.Published == 32 && p.Waiting == 32 })
+		const limit = 700 * time.Millisecond
+		for _, id := range []engine.ExecutionID{"ends", "hangs"} {
+			f.begin(queue.Submission{ID: id, Workflow: timed("timed", limit, "")})
+		}
+		held := time.Now()
+		require.Eventually(t, func() bool { return time.Since(held) > 5*limit }, within, 50*time.Millisecond)
+		for _, id := range []engine.ExecutionID{"ends", "hangs"} {
+			x, err := f.conn.Get(t.Context(), id, false)
+			require.NoError(t, err)
+			require.Equal(t, engine.StatusRunning, x.Status, "%s waits for its turn: %v", id, x.Error)
+		}
+		open.Do(func() { close(gate) })
+		f.ended("ends", engine.StatusSuccess)
+		x := f.ended("hangs", engine.StatusError)
+		require.Equal(t, engine.ReasonTimeout, x.Error.Reason)
+		require.Len(t, l.of("ends", "Work"), 1)
+		given := l.of("hangs", "Work")
+		require.Len(t, given, 1)
+		require.Equal(t, limit.Milliseconds(), given[0].Deadline-given[0].DispatchedAt, "what its worker is told")
+		require.InDelta(t, given[0].Deadline, x.StoppedAt, 1000, "it counts from when the job went")
+	})
+	t.Run("when its coordinator dies", func(t *testing.T) {
+		t.Parallel()
+		dead := &atomic.Bool{}
+		var first *queue.Conn
+		f := startWith(t, 1, func(c *coordinator.Config) {
+			c.Store = mortal{c.Store.(*state.Store), dead}
+			first = c.Transport.(transport).Conn
+		})
+		f.announce(4)
+		f.flood(16, "x", queue.Submission{Workflow: chain(1)})
+		f.begin(queue.Submission{ID: "timed", Workflow: timed("timed", 700*time.Millisecond, "")})
+		f.pool(func(p queue.QueuePool) bool { return p.Published == 16 && p.Waiting == 1 })
+		dead.Store(true)
+		first.Close()
+		f.add(nil)
+		f.work(func(*queue.Job, string) (engine.Result, bool) { return outputs(`{}`), true })
+		f.ended("timed", engine.StatusSuccess)
+	})
+}
+
+// ended waits for an execution's end, which must have this status.
+func (f *fixture) ended(id engine.ExecutionID, status engine.Status) *queue.Execution {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), within)
+	defer cancel()
+	x, err := f.conn.WaitFinished(ctx, id, false, false)
+	require.NoError(f.t, err)
+	require.Equal(f.t, status, x.Status, "%s: %v", id, x.Error)
+	return x
+}

@@ -57,6 +57,9 @@ func (c *Coordinator) offerOf(x *execution, job *queue.Job, j *engine.Job) offer
 	o := offer{
 		job: job, class: classOf(meta.Priority), tenant: meta.Tenant, workflow: workflowName(meta), started: meta.StartedAt,
 	}
+	if n := x.program.nodes[j.Entry.Node].node; j.Deadline > 0 {
+		o.timeout = int64(n.Timeout)
+	}
 	if c.heldStore() != nil {
 		o.limits = limitsOf(x.program, x.state, j)
 	}

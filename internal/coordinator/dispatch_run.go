@@ -55,6 +55,12 @@ func (c *Coordinator) perform(r release) {
 	if len(r.late) > 0 {
 		c.wg.Go(func() { c.publishLate(r.late) })
 	}
+	if len(r.timed) > 0 { // lanes call this, which must not wait for a lane
+		c.wg.Go(func() { c.publishTimed(r.timed) })
+	}
+	if len(r.extend) > 0 {
+		c.wg.Go(func() { c.keepTime(r.extend) })
+	}
 	if len(r.reserve) > 0 {
 		c.wg.Go(func() { c.reserve(r.reserve) })
 	}
@@ -160,6 +166,7 @@ func (c *Coordinator) dispatchLoop() {
 		}
 		if now.Sub(looked) >= min(lookEvery, c.config.SweepAfter/4) {
 			looked = now
+			c.perform(release{extend: c.dispatch.expiring()})
 			if c.heldStore() != nil {
 				c.keepHeld()
 				c.lookOverdue()

@@ -84,7 +84,7 @@ func (d *desk) served(published []engine.JobID, n int) []engine.JobID {
 
 func (d *desk) consistent() {
 	d.t.Helper()
-	held, published := 0, map[string]int{}
+	held, bytes, published := 0, int64(0), map[string]int{}
 	for _, e := range d.jobs {
 		require.NotEqual(d.t, stateGone, e.state)
 		require.Same(d.t, e, e.execution.jobs[e.index])
@@ -93,9 +93,12 @@ func (d *desk) consistent() {
 			require.Nil(d.t, e.job, "a published job takes no memory")
 		} else {
 			held++
+			require.NotZero(d.t, e.bytes)
 		}
+		bytes += e.bytes
 	}
 	require.Equal(d.t, held, d.held)
+	require.Equal(d.t, bytes, d.heldBytes)
 	for name, p := range d.pools {
 		require.Equal(d.t, published[name], p.published)
 	}

@@ -29,16 +29,16 @@ func (d *dispatcher) endanger(ids []engine.ExecutionID) {
 	}
 }
 
-// backlog is the number of jobs held back, and how long it may take until a tenth of
-// them has gone.
-func (d *dispatcher) backlog() (held int, wait time.Duration) {
+// backlog is the number of jobs held back, about what they take of memory, and how long it may
+// take until a tenth of them has gone.
+func (d *dispatcher) backlog() (held int, bytes int64, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now, lately := d.now(), 0
 	for _, p := range d.pools {
 		lately += p.speed.lately(now)
 	}
-	return d.held, time.Duration(d.held/10/max(lately, 1)*windowSpan) * time.Millisecond
+	return d.held, d.heldBytes, time.Duration(d.held/10/max(lately, 1)*windowSpan) * time.Millisecond
 }
 
 // figures are the jobs known here, by pool.

@@ -22,8 +22,12 @@ const (
 // overloaded says why no new execution is taken now, nil when it is. What has been
 // taken is never given up.
 func (c *Coordinator) overloaded(id engine.ExecutionID) *queue.Problem {
-	if held, wait := c.dispatch.backlog(); held >= c.config.MaxBacklog {
-		return overload(wait, "%d jobs wait for workers already, at most %d may", held, c.config.MaxBacklog)
+	switch held, bytes, wait := c.dispatch.backlog(); {
+	case held >= c.config.MaxBacklog:
+		return overload(wait, "%d jobs wait for workers already, at most %d may (REPRISE_MAX_BACKLOG)", held, c.config.MaxBacklog)
+	case bytes >= int64(c.config.MaxBacklogBytes):
+		return overload(wait, "the %d jobs that wait for workers take %d MB already, at most %d MB may be taken (REPRISE_MAX_BACKLOG_BYTES)",
+			held, bytes>>20, c.config.MaxBacklogBytes>>20)
 	}
 	if lag := c.laneOf(id).lag(c.now()); lag > overloadLag {
 		return overload(lag/2, "events wait for %s already, at most %s are allowed: is redis slow?", lag.Round(time.Millisecond), overloadLag)

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/reprise-engine/reprise/internal/config"
 	"github.com/reprise-engine/reprise/internal/coordinator"
 	"github.com/reprise-engine/reprise/internal/credentials"
 	"github.com/reprise-engine/reprise/internal/health"
@@ -37,14 +38,15 @@ type Coordinator struct {
 	DrainTimeout  time.Duration `env:"REPRISE_DRAIN_TIMEOUT" envDefault:"20s" help:"how long a stopping process may take to finish what it has begun"`
 	StreamReplica int           `env:"REPRISE_STREAM_REPLICAS" envDefault:"1" help:"replicas of the NATS streams (1, 3 or 5)"`
 
-	HTTPAddr       string `env:"REPRISE_HTTP_ADDR" help:"address where approvals and webhooks of waiting executions are answered, such as 127.0.0.1:8484; empty is off"`
-	PublicURL      string `env:"REPRISE_PUBLIC_URL" help:"how people and other systems reach the HTTP address, the beginning of all links; empty is http://<http addr>"`
-	SigningKey     string `env:"REPRISE_SIGNING_KEY" help:"key that signs the links, the same for all coordinators: hex, or any text of at least 32 bytes; empty is one that is made once and kept in Redis"`
-	MaxRunsPerNode int    `env:"REPRISE_MAX_RUNS_PER_NODE" envDefault:"10000" help:"how often one node may run in an execution, unless its workflow's settings say maxRunsPerNode"`
-	MaxBacklog     int    `env:"REPRISE_MAX_BACKLOG" envDefault:"20000" help:"how many jobs a coordinator holds back for busy workers before it refuses new executions as overloaded"`
-	MaxSubmission  int    `env:"REPRISE_MAX_SUBMISSION_BYTES" envDefault:"16777216" help:"greatest size of a submission"`
-	MaxRunData     int    `env:"REPRISE_MAX_RUN_DATA_BYTES" envDefault:"268435456" help:"greatest size of the run data of one execution; beyond it the execution fails"`
-	MaxDepth       int    `env:"REPRISE_MAX_DEPTH" envDefault:"20" help:"how deep workflows may start one another"`
+	HTTPAddr        string `env:"REPRISE_HTTP_ADDR" help:"address where approvals and webhooks of waiting executions are answered, such as 127.0.0.1:8484; empty is off"`
+	PublicURL       string `env:"REPRISE_PUBLIC_URL" help:"how people and other systems reach the HTTP address, the beginning of all links; empty is http://<http addr>"`
+	SigningKey      string `env:"REPRISE_SIGNING_KEY" help:"key that signs the links, the same for all coordinators: hex, or any text of at least 32 bytes; empty is one that is made once and kept in Redis"`
+	MaxRunsPerNode  int    `env:"REPRISE_MAX_RUNS_PER_NODE" envDefault:"10000" help:"how often one node may run in an execution, unless its workflow's settings say maxRunsPerNode"`
+	MaxBacklog      int    `env:"REPRISE_MAX_BACKLOG" envDefault:"20000" help:"how many jobs a coordinator holds back for busy workers before it refuses new executions as overloaded"`
+	MaxBacklogBytes int    `env:"REPRISE_MAX_BACKLOG_BYTES" envDefault:"268435456" help:"how much data the jobs may carry that a coordinator holds back, before it refuses new executions as overloaded"`
+	MaxSubmission   int    `env:"REPRISE_MAX_SUBMISSION_BYTES" envDefault:"16777216" help:"greatest size of a submission"`
+	MaxRunData      int    `env:"REPRISE_MAX_RUN_DATA_BYTES" envDefault:"268435456" help:"greatest size of the run data of one execution; beyond it the execution fails"`
+	MaxDepth        int    `env:"REPRISE_MAX_DEPTH" envDefault:"20" help:"how deep workflows may start one another"`
 
 	StuckAfter          time.Duration `env:"REPRISE_STUCK_AFTER" envDefault:"15m" help:"how long a running execution may make no progress before the log names it, once a minute"`
 	WorkflowConcurrency int           `env:"REPRISE_WORKFLOW_CONCURRENCY" envDefault:"0" help:"how many executions of one workflow may be unfinished, running or waiting; others queue. The workflow's setting maxConcurrency goes before it; 0 is any number"`
@@ -60,7 +62,11 @@ type Worker struct {
 	Pools           []string      `env:"REPRISE_WORKER_POOLS" envDefault:"default" help:"pools whose jobs this worker runs; gpu:2 runs two jobs of the pool gpu at once"`
 	Concurrency     int           `env:"REPRISE_WORKER_CONCURRENCY" envDefault:"32" help:"jobs that run at once"`
 	Lease           time.Duration `env:"REPRISE_JOB_LEASE" envDefault:"6s" help:"how long a job may be without a sign of life, which workers give three times as often, before another worker gets it (ack wait)"`
-	CredentialsFile string        `env:"REPRISE_CREDENTIALS_FILE" help:"credentials in the format of n8n's decrypted export"`
+	CredentialsFile string        `env:"REPRISE_CREDENTIALS_FILE" help:"credentials in the format of n8n's decrypted export, or encrypted with reprise credentials encrypt"`
+	CredentialsKey  string        `env:"REPRISE_CREDENTIALS_KEY" help:"keys that open encrypted credentials, from reprise credentials keygen; REPRISE_CREDENTIALS_KEY_FILE names a file with them"`
+	Egress          string        `env:"REPRISE_EGRESS" envDefault:"public" help:"which addresses the HTTP requests of workflows reach: public, or any"`
+	EgressAllow     []string      `env:"REPRISE_EGRESS_ALLOW" help:"what they reach besides public addresses: names, addresses and ranges, such as ollama:11434,*.corp.example,10.1.0.0/16"`
+	MaxResponse     int           `env:"REPRISE_MAX_RESPONSE_BYTES" envDefault:"67108864" help:"greatest size of the answers that one run of an HTTP Request node gets"`
 	DrainTimeout    time.Duration `env:"REPRISE_DRAIN_TIMEOUT" envDefault:"20s" help:"how long running jobs may take after SIGTERM before they are handed back"`
 	// Warm starts the JavaScript engine in the background, so that the first
 	// expression that needs it does not wait for it.
@@ -83,8 +89,12 @@ type Process struct {
 	Store *state.Store
 }
 
-// StartCoordinator connects to Redis and NATS and starts a coordinator.
+// StartCoordinator connects to Redis and NATS and starts a coordinator. Settings that are zero have
+// their defaults.
 func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Process, error) {
+	if err := config.Default(&s); err != nil {
+		return nil, err
+	}
 	store, err := state.Open(ctx, state.Config{URL: s.RedisURL, Retention: s.Retention, Log: log})
 	if err != nil {
 		return nil, err
@@ -121,7 +131,7 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		Gates: store, WorkflowConcurrency: s.WorkflowConcurrency, StuckAfter: s.StuckAfter,
 		Store: store, Transport: transport{conn}, Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log,
 		Limits:     engine.Limits{RunsPerNode: s.MaxRunsPerNode, Depth: s.MaxDepth, RunDataBytes: int64(s.MaxRunData)},
-		MaxBacklog: s.MaxBacklog, MaxSubmissionBytes: s.MaxSubmission,
+		MaxBacklog: s.MaxBacklog, MaxBacklogBytes: s.MaxBacklogBytes, MaxSubmissionBytes: s.MaxSubmission,
 		DeliveryLimit: s.DeliveryLimit, SweepAfter: s.SweepAfter, OnLive: s.OnLive,
 	}
 	if signer != nil {
@@ -165,13 +175,18 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 	return p, nil
 }
 
-// StartWorker connects to NATS and starts a worker.
+// StartWorker connects to NATS and starts a worker. Settings that are zero have their defaults.
 func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, error) {
-	secrets, err := s.Credentials, error(nil)
-	if secrets == nil {
-		if secrets, err = credentials.Load(s.CredentialsFile); err != nil {
-			return nil, err
-		}
+	if err := config.Default(&s); err != nil {
+		return nil, err
+	}
+	secrets, log, err := openCredentials(&s, log)
+	if err != nil {
+		return nil, err
+	}
+	client, err := outgoing(&s, log)
+	if err != nil {
+		return nil, err
 	}
 	pools, slots, err := parsePools(s.Pools, s.Concurrency)
 	if err != nil {
@@ -197,10 +212,6 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 			}
 		}
 	}()
-	client := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: s.Concurrency, IdleConnTimeout: 90 * time.Second,
-		TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-	}
 	var web http.RoundTripper = client
 	if s.HTTP != nil {
 		web = s.HTTP
@@ -220,7 +231,8 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 		Name: name, Source: source{jobs}, Transport: conn, Log: log, Lease: s.Lease,
 		Announce: conn.AnnounceWorker, Slots: s.Concurrency, PoolSlots: poolSlots(pools, slots, s.Concurrency),
 		Runner: runner.New(runner.Config{
-			Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log, HTTP: &http.Client{Transport: web},
+			Registry:  nodetypes.RegistryWith(nodetypes.Config{MaxResponseBytes: int64(s.MaxResponse)}),
+			Evaluator: evaluator, Log: log, HTTP: &http.Client{Transport: web},
 			Credentials: secrets.Get, MaxResultBytes: s.MaxResultBytes,
 			LoadMemory: func(ctx context.Context, session string, n int) ([]json.RawMessage, error) {
 				return conn.LoadMemory(ctx, session, n)

@@ -38,7 +38,7 @@ type Config struct {
 	// Dir keeps the embedded servers' data over restarts; empty is a temporary one.
 	Dir string
 	// Coordinators and Workers to start (0 is 1 each; a negative number of Workers
-	// is none), Concurrency of a worker (default 32), Pools it serves (default "default").
+	// is none), Concurrency of a worker and Pools it serves (when not given, as in the services).
 	Coordinators, Workers, Concurrency int
 	Pools                              []string
 	// HTTPAddr is where the first coordinator answers questions and webhooks; a port of
@@ -52,6 +52,10 @@ type Config struct {
 	MockLLM   bool
 	Script    *mockllm.Script
 	ThinkTime time.Duration
+	// Egress of the workers, as in the services, and EgressAllow. Empty is "any": what runs on
+	// the machine of its user talks to servers beside it.
+	Egress      string
+	EgressAllow []string
 	// WorkerHTTP, when not nil, carries the HTTP requests of nodes instead of the network.
 	WorkerHTTP http.RoundTripper
 	// SweepAfter and Lease as in the services; 0 is their default.
@@ -122,8 +126,7 @@ func (s *Stack) start(ctx context.Context, c Config) error {
 	}
 	for i := range max(c.Coordinators, 1) {
 		settings := service.Coordinator{
-			NATSURL: s.NATSURL, RedisURL: s.RedisURL, Retention: 24 * time.Hour, DeliveryLimit: 3,
-			SweepAfter: c.SweepAfter, StreamReplica: 1, PublicURL: s.PublicURL,
+			NATSURL: s.NATSURL, RedisURL: s.RedisURL, SweepAfter: c.SweepAfter, PublicURL: s.PublicURL,
 		}
 		if i == 0 {
 			settings.HTTPAddr = listen // one listens, and links made by all lead to it
@@ -135,25 +138,18 @@ func (s *Stack) start(ctx context.Context, c Config) error {
 		s.Coordinators = append(s.Coordinators, p)
 		s.stops = append(s.stops, stopProcess(p))
 	}
-	pools := c.Pools
-	if len(pools) == 0 {
-		pools = []string{"default"}
-	}
-	concurrency, lease := c.Concurrency, c.Lease
-	if concurrency <= 0 {
-		concurrency = 32
-	}
-	if lease <= 0 {
-		lease = 30 * time.Second
-	}
 	workers := c.Workers
 	if workers == 0 {
 		workers = 1
 	}
+	egress := c.Egress
+	if egress == "" {
+		egress = "any"
+	}
 	for range workers {
 		p, err := service.StartWorker(ctx, service.Worker{
-			NATSURL: s.NATSURL, Pools: pools, Concurrency: concurrency, Lease: lease,
-			Credentials: secrets, MaxResultBytes: 64 << 20, HTTP: c.WorkerHTTP,
+			NATSURL: s.NATSURL, Pools: c.Pools, Concurrency: c.Concurrency, Lease: c.Lease,
+			Credentials: secrets, HTTP: c.WorkerHTTP, Egress: egress, EgressAllow: c.EgressAllow,
 		}, c.Log)
 		if err != nil {
 			return err

@@ -66,7 +66,7 @@ type Config struct {
 	Transport Transport
 	Log       *zap.Logger
 	// Lease is how long a job may be without a sign of life (the consumer's ack
-	// wait; default 30 s). Signs are sent three times as often.
+	// wait; default queue.DefaultLease). Signs are sent three times as often.
 	Lease time.Duration
 	// MaxUnconfirmed bounds the results that no coordinator has confirmed yet;
 	// while there are more no job is taken (default 1024).
@@ -122,7 +122,7 @@ func New(c Config) *Worker {
 		c.Log = zap.NewNop()
 	}
 	if c.Lease <= 0 {
-		c.Lease = 30 * time.Second
+		c.Lease = queue.DefaultLease
 	}
 	if c.MaxUnconfirmed <= 0 {
 		c.MaxUnconfirmed = 1024

@@ -14,13 +14,16 @@ import (
 	"go.uber.org/zap"
 )
 
+// DefaultLease is WorkerConfig.AckWait when none is given.
+const DefaultLease = 6 * time.Second
+
 // WorkerConfig says how a worker takes jobs.
 type WorkerConfig struct {
 	// Slots is how many jobs it holds at most, over all its pools; at least one
 	// per pool.
 	Slots int
 	// AckWait is the lease: how long a job may be without a sign of life before it
-	// is given to another worker. 0 is 30 s. It is a property of the pool: the worker
+	// is given to another worker. 0 is DefaultLease. It is a property of the pool: the worker
 	// that starts last sets it for all.
 	AckWait time.Duration
 	// PoolSlots bounds the jobs of single pools within Slots; a pool that is not in it may
@@ -42,7 +45,7 @@ type JobConsumer struct {
 // server was restarted or the stream created again.
 func (c *Conn) Jobs(_ context.Context, pools []string, config WorkerConfig) (*JobConsumer, error) {
 	if config.AckWait <= 0 {
-		config.AckWait = 30 * time.Second
+		config.AckWait = DefaultLease
 	}
 	pools = slices.Clone(pools)
 	for i := range pools {
