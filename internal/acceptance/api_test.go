@@ -159,7 +159,7 @@ func TestDurableSubmission(t *testing.T) {
 	t.Cleanup(func() { stop(second) })
 	worker, err := service.StartWorker(ctx, service.Worker{
 		NATSURL: natsServer.URL, Pools: []string{"default"}, Concurrency: 4, Lease: 30 * time.Second,
-		CredentialsFile: lab.Credentials, MaxResultBytes: 1 << 20,
+		CredentialsFile: lab.Credentials, MaxResultBytes: 1 << 20, Egress: "any",
 	}, zap.NewNop())
 	require.NoError(t, err)
 	t.Cleanup(func() { stop(worker) })

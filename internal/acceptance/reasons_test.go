@@ -25,7 +25,7 @@ func (l *lab) startWorker(t *testing.T, change func(*service.Worker)) *service.P
 	secrets, err := credentials.Load(l.Credentials)
 	require.NoError(t, err)
 	settings := service.Worker{
-		NATSURL: l.NATSURL, Pools: []string{"default"}, Concurrency: 8, Lease: time.Second, Credentials: secrets, MaxResultBytes: 64 << 20,
+		NATSURL: l.NATSURL, Pools: []string{"default"}, Concurrency: 8, Lease: time.Second, Credentials: secrets, MaxResultBytes: 64 << 20, Egress: "any",
 	}
 	if change != nil {
 		change(&settings)

@@ -93,7 +93,7 @@ func (f *fleet) assemble(ctx, supervising context.Context, mockURL string) error
 		coordinators = append(coordinators, u)
 	}
 	for i := range f.config.Workers {
-		u, err := f.child(KillWorker, fmt.Sprintf("worker %d", i+1), "REPRISE_CREDENTIALS_FILE="+credentials,
+		u, err := f.child(KillWorker, fmt.Sprintf("worker %d", i+1), "REPRISE_CREDENTIALS_FILE="+credentials, "REPRISE_EGRESS=any",
 			"REPRISE_JOB_LEASE="+f.config.Lease.String(), "REPRISE_WORKER_POOLS="+f.pool)
 		if err != nil {
 			return err

@@ -362,7 +362,7 @@ func workerCommand() *cobra.Command {
 				secrets.Add(stack.MockCredentialID, "Mock LLM", "openAiApi", map[string]any{"apiKey": "mock", "url": mock})
 			}
 			p, err := service.StartWorker(cmd.Context(), service.Worker{
-				NATSURL: nats, Pools: []string{"default"}, Concurrency: 8, Lease: lease, Credentials: secrets, MaxResultBytes: 64 << 20,
+				NATSURL: nats, Pools: []string{"default"}, Concurrency: 8, Lease: lease, Credentials: secrets, MaxResultBytes: 64 << 20, Egress: "any",
 			}, consoleLog(zapcore.ErrorLevel))
 			if err != nil {
 				return err

@@ -138,7 +138,7 @@ func startClusterOf(t *testing.T, workers int, redisOptions ...string) *cluster 
 	}
 	for i := range workers {
 		c.workers = append(c.workers, newProcess(t, fmt.Sprintf("worker%d", i), filepath.Join(dir, "worker"),
-			append(common, "REPRISE_CREDENTIALS_FILE="+credentials, "REPRISE_JOB_LEASE="+lease.String(), "REPRISE_WORKER_CONCURRENCY=8")))
+			append(common, "REPRISE_CREDENTIALS_FILE="+credentials, "REPRISE_EGRESS=any", "REPRISE_JOB_LEASE="+lease.String(), "REPRISE_WORKER_CONCURRENCY=8")))
 	}
 	return c
 }

@@ -11,11 +11,20 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/mail"
 )
 
+// Config of the node types; the zero value has their defaults.
+type Config struct {
+	// MaxResponseBytes bounds the answers that a run of an HTTP Request node gets.
+	MaxResponseBytes int64
+}
+
 // Registry returns a registry with all node types.
-func Registry() *node.Registry {
+func Registry() *node.Registry { return RegistryWith(Config{}) }
+
+// RegistryWith is Registry with settings.
+func RegistryWith(c Config) *node.Registry {
 	r := &node.Registry{}
 	r.Register(core.Types()...)
-	r.Register(http.Types()...)
+	r.Register(http.Config{MaxResponseBytes: c.MaxResponseBytes}.Types()...)
 	r.Register(ai.Types()...)
 	r.Register(flow.Types()...)
 	r.Register(approval.Types()...)

@@ -7,6 +7,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/reprise-engine/reprise/internal/credentials"
+	"github.com/reprise-engine/reprise/internal/redact"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/expression"
 	"github.com/reprise-engine/reprise/pkg/node"
@@ -14,8 +16,9 @@ import (
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
-// call builds what the node's code is given, with the calls of its sub-nodes.
-func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Type, data node.RunData) *node.Call {
+// call builds what the node's code is given, with the calls of its sub-nodes. The secrets
+// that it asks for are added to secrets.
+func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Type, data node.RunData, secrets *redact.Set) *node.Call {
 	scope := expression.Scope{
 		RunIndex: job.RunIndex, Inputs: job.Inputs, Sources: job.Source, RunData: data,
 		Nodes: plan.nodes, ToolArguments: job.ToolArguments, Timezone: plan.Timezone, Now: r.config.Now(),
@@ -37,7 +40,7 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 				zap.Int("run_index", job.RunIndex), zap.Int("attempt", job.Attempt)),
 			Now: r.config.Now, HTTP: r.config.HTTP,
 			Parameters:  &resolver{evaluator: r.config.Evaluator, base: scope},
-			Credentials: r.config.Credentials, LoadMemory: r.config.LoadMemory, RunScript: r.runScript(scope),
+			Credentials: r.noting(secrets), LoadMemory: r.config.LoadMemory, RunScript: r.runScript(scope),
 		},
 	}
 	top := base
@@ -47,6 +50,15 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 	top.Resumption = job.Resumption
 	top.SubNodes = r.subCalls(&base, plan, n.Name, map[string]bool{n.Name: true})
 	return &top
+}
+
+// noting resolves credentials and notes what of them is secret.
+func (r *Runner) noting(secrets *redact.Set) func(context.Context, string, workflow.CredentialRef) (map[string]any, error) {
+	return func(ctx context.Context, credentialType string, ref workflow.CredentialRef) (map[string]any, error) {
+		data, err := r.config.Credentials(ctx, credentialType, ref)
+		secrets.Add(credentials.Secrets(credentialType, data)...)
+		return data, err
+	}
 }
 
 // subCalls builds the calls of the nodes attached to name. onPath guards against

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/reprise-engine/reprise/internal/redact"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/expression"
 	"github.com/reprise-engine/reprise/pkg/node"
@@ -98,10 +99,11 @@ func (r *Runner) RunPlan(ctx context.Context, job *queue.Job, plan *Plan, data n
 		ctx, cancel = context.WithTimeout(ctx, time.UnixMilli(job.Deadline).Sub(r.config.Now()))
 		defer cancel()
 	}
-	call := r.call(job, plan, n, typ, data)
+	secrets := &redact.Set{}
+	call := r.call(job, plan, n, typ, data, secrets)
 	result, err := execute(ctx, typ, call)
 	if err == nil {
-		return r.bounded(*result), nil
+		return r.bounded(withoutSecrets(*result, secrets)), nil
 	}
 	if ctx.Err() != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -113,7 +115,21 @@ func (r *Runner) RunPlan(ctx context.Context, job *queue.Job, plan *Plan, data n
 	if result != nil { // what was done before the failure is still to be seen
 		failed.SubRuns, failed.Logs, failed.Hints = result.SubRuns, result.Logs, result.Hints
 	}
-	return r.bounded(failed), nil
+	return r.bounded(withoutSecrets(failed, secrets)), nil
+}
+
+// withoutSecrets takes the secrets that the node was given out of all that it answers.
+func withoutSecrets(result node.Result, secrets *redact.Set) node.Result {
+	if secrets.Empty() {
+		return result
+	}
+	if err := redact.Value(secrets, &result); err != nil {
+		return fail(&engine.NodeError{
+			Name: "NodeOperationError", NotRetryable: true,
+			Message: "The node's output was withheld: it holds a secret of a credential in a place from which it cannot be taken out",
+		})
+	}
+	return result
 }
 
 // execute calls the node's code; a panic there is the node's failure.
