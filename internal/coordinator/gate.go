@@ -436,7 +436,7 @@ func (c *Coordinator) keepGate(x *execution) errand {
 }
 
 // gateSweep repairs gates at an interval: it takes places from executions that have ended or
-// were never stored, and gives out those that are free.
+// were never stored, gives out those that are free, and lets through who is waited for in a circle.
 func (c *Coordinator) gateSweep() {
 	interval := max(c.config.SweepAfter/2, 50*time.Millisecond)
 	c.every(interval, func() {
@@ -452,6 +452,7 @@ func (c *Coordinator) gateSweep() {
 		for i := range gates {
 			c.repairGate(&gates[i])
 		}
+		c.breakDeadlocks(gates)
 	})
 }
 
