@@ -64,7 +64,7 @@ func (c *client) submission(id engine.ExecutionID) *queue.Submission {
 func (c *client) one(ctx context.Context) (engine.ExecutionID, time.Duration, error) {
 	id := engine.ExecutionID(c.run + strconv.FormatInt(c.next.Add(1), 10))
 	took, err := c.until(ctx, id, engine.StatusSuccess, func() error {
-		_, err := c.conn.Submit(ctx, c.submission(id))
+		_, err := c.conn.SubmitPatiently(ctx, c.submission(id), executionTimeout, nil)
 		return err
 	})
 	return id, took, err

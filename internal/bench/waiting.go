@@ -175,7 +175,8 @@ func (w *waitingBench) fill(ctx context.Context, n int) error {
 				}
 				id := w.ids[i]
 				_, err := w.client.until(ctx, id, engine.StatusWaiting, func() error {
-					_, err := w.conn.Submit(ctx, &queue.Submission{Version: queue.Version, ID: id, Workflow: []byte(waitingWorkflow), Mode: "cli"})
+					s := &queue.Submission{Version: queue.Version, ID: id, Workflow: []byte(waitingWorkflow), Mode: "cli"}
+					_, err := w.conn.SubmitPatiently(ctx, s, executionTimeout, nil)
 					return err
 				})
 				if err != nil {

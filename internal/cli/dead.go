@@ -215,7 +215,7 @@ func replayLetter(ctx context.Context, conn *queue.Conn, l *queue.StoredDeadLett
 		if err := json.Unmarshal(l.Submission, &s); err != nil {
 			return "", fmt.Errorf("the submission cannot be read: %w", err)
 		}
-		return conn.Submit(ctx, &s)
+		return conn.SubmitPatiently(ctx, &s, retryFor, nil)
 	}
 	x, err := conn.Get(ctx, l.Execution, false)
 	if err != nil {

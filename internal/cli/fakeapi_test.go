@@ -26,6 +26,8 @@ type fakeAPI struct {
 	retries    []queue.RetryRequest
 	resumes    []queue.ResumeRequest
 	decisions  []queue.DecideRequest
+	submitted  []engine.ExecutionID
+	refusals   []*queue.Problem // of submissions, one after the other
 }
 
 func notFound(what string) error {
@@ -44,7 +46,7 @@ func startFakeAPI(t *testing.T) *fakeAPI {
 	conn, err := queue.Connect(t.Context(), queue.Config{URL: server.URL})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	stop, err := conn.ServeAPI(queue.API{Get: f.get, List: f.list, More: map[string]queue.Handler{
+	stop, err := conn.ServeAPI(queue.API{Submit: f.submit, Get: f.get, List: f.list, More: map[string]queue.Handler{
 		queue.EndpointApprovals: queue.Handle(f.listApprovals), queue.EndpointApproval: queue.Handle(f.approval),
 		queue.EndpointDecide: queue.Handle(f.decide), queue.EndpointRetry: queue.Handle(f.retry), queue.EndpointResume: queue.Handle(f.resume),
 		queue.EndpointWorkflowPut: queue.Handle(f.put), queue.EndpointWorkflowGet: queue.Handle(f.workflow),
@@ -59,6 +61,19 @@ func startFakeAPI(t *testing.T) *fakeAPI {
 func (f *fakeAPI) run(t *testing.T, args ...string) outcome {
 	t.Helper()
 	return reprise(t, append(args, "--nats", f.url)...)
+}
+
+func (f *fakeAPI) submit(_ context.Context, s *queue.Submission, answer func(engine.ExecutionID, *queue.Problem)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.submitted = append(f.submitted, s.ID)
+	if len(f.refusals) > 0 {
+		first := f.refusals[0]
+		f.refusals = f.refusals[1:]
+		answer("", first)
+		return
+	}
+	answer(s.ID, nil)
 }
 
 func (f *fakeAPI) get(_ context.Context, r *queue.GetRequest) (*queue.Execution, error) {

@@ -21,6 +21,9 @@ type follower struct {
 	conn    *queue.Conn
 	show    *presenter
 	timeout time.Duration // 0 is none
+	// retryFor and refused are those of queue.SubmitPatiently.
+	retryFor time.Duration
+	refused  func(*queue.Problem, time.Duration)
 	// everything makes the notices of other executions count too: they may be
 	// what this one waits for.
 	everything bool
@@ -60,7 +63,7 @@ func (f *follower) run(ctx context.Context, sub *queue.Submission) (*queue.Execu
 		return nil, err
 	}
 	defer stop()
-	if _, err := f.conn.Submit(ctx, sub); err != nil {
+	if _, err := f.conn.SubmitPatiently(ctx, sub, f.retryFor, f.refused); err != nil {
 		return nil, err
 	}
 	if f.timeout > 0 {

@@ -85,12 +85,13 @@ Start with "reprise demo", or run a workflow file:
   reprise run examples/agent-parallel-tools.json
 
 Exit codes: 0 success, 1 the workflow failed, 2 wrong usage or an invalid workflow,
-3 the execution waits, 4 Redis, NATS or the coordinators cannot be used.`,
+3 the execution waits, 4 Redis, NATS or the coordinators cannot be used, or have no room.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: version(),
 	}
 	root.AddCommand(runCommand(), devCommand(), submitCommand(), executionsCommand(), queueCommand(), workflowsCommand(), demoCommand(),
-		mockLLMCommand(), benchCommand(), chaosCommand(), doctorCommand(), deadCommand())
+		mockLLMCommand(), benchCommand(), chaosCommand(), doctorCommand(), deadCommand(), healthCommand())
+	serviceCommands(root)
 	return root
 }
 

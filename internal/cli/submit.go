@@ -30,8 +30,18 @@ type submitOptions struct {
 	output                       output
 	id, input, start, workflowID string
 	wait, untilWaiting, durable  bool
-	timeout                      time.Duration
+	timeout, retryFor            time.Duration
 }
+
+// sayRefused tells that a submission was refused for now.
+func sayRefused(cmd *cobra.Command) func(*queue.Problem, time.Duration) {
+	return func(p *queue.Problem, pause time.Duration) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "not taken yet (%s): %s; trying again in %s\n", p.Code, p.Message, pause.Round(100*time.Millisecond))
+	}
+}
+
+// retryFor is how long a submission is tried again by default.
+const retryFor = time.Minute
 
 func submitCommand() *cobra.Command {
 	o := submitOptions{output: outputSummary}
@@ -41,7 +51,11 @@ func submitCommand() *cobra.Command {
 		Long: `Submit a workflow file, or one that is stored under an id ("reprise workflows put"), to running
 coordinators over NATS, and print the execution id. --wait follows the execution to its end and
 prints its result, also when it waits in between; with --until-waiting that ends, with exit
-code 3, when all that is left needs a person or a webhook.`,
+code 3, when all that is left needs a person or a webhook.
+
+While coordinators refuse because too much waits already, or because Redis or NATS has no room, the
+submission is tried again after the time they ask for, up to --retry-for; then the exit code
+is 4. With --durable it is stored at once and taken when there is room.`,
 		Example: `  reprise submit flow.json
   reprise submit flow.json --id order-4711 --input '{"chatInput":"hello"}' --wait
   reprise submit --workflow-id orders --until-waiting`,
@@ -66,6 +80,7 @@ code 3, when all that is left needs a person or a webhook.`,
 	f.BoolVar(&o.durable, "durable", false, "store the submission in NATS even when no coordinator runs")
 	f.StringVar((*string)(&o.output), "output", string(outputSummary), "summary, json or trace")
 	f.DurationVar(&o.timeout, "timeout", 0, "with --wait: cancel the execution after this time (default: never)")
+	f.DurationVar(&o.retryFor, "retry-for", retryFor, "how long to try again while coordinators are overloaded, 0 for not at all")
 	o.natsFlag(cmd, defaultNATS, "NATS server")
 	return cmd
 }
@@ -106,7 +121,7 @@ func (o *submitOptions) run(cmd *cobra.Command, args []string) error {
 			}
 			err = conn.SubmitDurable(ctx, sub)
 		default:
-			sub.ID, err = conn.Submit(ctx, sub)
+			sub.ID, err = conn.SubmitPatiently(ctx, sub, o.retryFor, sayRefused(cmd))
 		}
 		if err != nil {
 			return err
@@ -123,7 +138,7 @@ func (o *submitOptions) follow(ctx context.Context, cmd *cobra.Command, conn *qu
 	p := newPresenter(cmd, o.output, nodes)
 	w := newWaits(cmd, conn)
 	w.patient = !o.untilWaiting
-	f := follower{conn: conn, show: p, timeout: o.timeout, waits: w.look}
+	f := follower{conn: conn, show: p, timeout: o.timeout, waits: w.look, retryFor: o.retryFor, refused: sayRefused(cmd)}
 	x, err := f.run(ctx, sub)
 	if err != nil {
 		return err
