@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/internal/service"
 	"github.com/reprise-engine/reprise/pkg/queue"
@@ -92,7 +91,11 @@ func examineRedis(ctx context.Context, url string, stuckAfter time.Duration) ([]
 	if url == "" {
 		url = "redis://127.0.0.1:6379"
 	}
-	store, err := state.Open(ctx, state.Config{URL: url, Log: zap.NewNop()})
+	config, err := redisConfig(url)
+	if err != nil {
+		return []finding{{Check: "Redis", Found: err.Error()}}, err
+	}
+	store, err := state.Open(ctx, config)
 	if err != nil {
 		return []finding{{Check: "Redis", Found: err.Error(), Advice: "start Redis, or set --redis or REPRISE_REDIS_URL"}}, err
 	}
@@ -170,7 +173,11 @@ func examineStuck(ctx context.Context, store *state.Store, after time.Duration) 
 }
 
 func examineNATS(ctx context.Context, url string) ([]finding, error) {
-	conn, err := queue.Connect(ctx, queue.Config{URL: url, Name: "reprise-doctor", Log: zap.NewNop()})
+	config, err := natsConfig(url, "reprise-doctor")
+	if err != nil {
+		return []finding{{Check: "NATS", Found: err.Error()}}, err
+	}
+	conn, err := queue.Connect(ctx, config)
 	if err != nil {
 		return []finding{{Check: "NATS", Found: err.Error(), Advice: "start nats-server with -js, or set --nats or REPRISE_NATS_URL"}}, err
 	}

@@ -39,6 +39,10 @@ func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	if err := readSecretFiles(); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return service.ExitUsage
+	}
 	root := Root()
 	root.SetArgs(args)
 	return execute(ctx, root)
@@ -107,10 +111,12 @@ func version() string {
 type servers struct{ nats, redis string }
 
 func (s *servers) natsFlag(cmd *cobra.Command, fallback, help string) {
+	value := fallback
 	if v := os.Getenv("REPRISE_NATS_URL"); v != "" {
-		fallback = v
+		value = v
 	}
-	cmd.Flags().StringVar(&s.nats, "nats", fallback, help+" (REPRISE_NATS_URL)")
+	cmd.Flags().StringVar(&s.nats, "nats", value, help+" (REPRISE_NATS_URL)")
+	cmd.Flags().Lookup("nats").DefValue = fallback // the environment's may hold a password
 }
 
 func (s *servers) redisFlag(cmd *cobra.Command, help string) {

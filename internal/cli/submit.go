@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
@@ -22,7 +21,11 @@ const connectTimeout = 5 * time.Second
 func connect(ctx context.Context, url string) (*queue.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	return queue.Connect(ctx, queue.Config{URL: url, Name: "reprise-cli", Log: zap.NewNop()})
+	config, err := natsConfig(url, "reprise-cli")
+	if err != nil {
+		return nil, err
+	}
+	return queue.Connect(ctx, config)
 }
 
 type submitOptions struct {

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
@@ -60,6 +61,30 @@ func TestDefaultsAreTheSameEverywhere(t *testing.T) {
 	var w service.Worker
 	require.NoError(t, config.Default(&w))
 	require.Equal(t, queue.DefaultLease, w.Lease)
+}
+
+func TestSecretsAreReadFromFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "url")
+	require.NoError(t, os.WriteFile(file, []byte("nats://user:secret@there\n"), 0o600))
+	t.Setenv("REPRISE_TEST_URL_FILE", file)
+	var s struct{ settings }
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	require.NoError(t, config.Bind(flags, &s))
+	require.Equal(t, "nats://user:secret@there", s.URL)
+	require.NotContains(t, flags.FlagUsages(), "secret")
+
+	bind := func() error { return config.Bind(pflag.NewFlagSet("test", pflag.ContinueOnError), &s) }
+	t.Setenv("REPRISE_TEST_URL", "nats://here")
+	require.ErrorContains(t, bind(), "REPRISE_TEST_URL and REPRISE_TEST_URL_FILE are both set")
+	t.Setenv("REPRISE_TEST_URL", "")
+	t.Setenv("REPRISE_TEST_URL_FILE", file+"-missing")
+	require.ErrorContains(t, bind(), "read REPRISE_TEST_URL_FILE")
+	require.NoError(t, os.WriteFile(file, []byte(" \n"), 0o600))
+	t.Setenv("REPRISE_TEST_URL_FILE", file)
+	require.ErrorContains(t, bind(), "is empty")
+	t.Setenv("REPRISE_TEST_URL_FILE", "")
+	t.Setenv("REPRISE_TEST_COUNT_FILE", file)
+	require.NoError(t, bind(), "a number is no secret")
 }
 
 // The table in the README names every setting, and no other.

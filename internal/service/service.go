@@ -51,6 +51,9 @@ type Coordinator struct {
 	StuckAfter          time.Duration `env:"REPRISE_STUCK_AFTER" envDefault:"15m" help:"how long a running execution may make no progress before the log names it, once a minute"`
 	WorkflowConcurrency int           `env:"REPRISE_WORKFLOW_CONCURRENCY" envDefault:"0" help:"how many executions of one workflow may be unfinished, running or waiting; others queue. The workflow's setting maxConcurrency goes before it; 0 is any number"`
 
+	NATSAccess
+	RedisAccess
+
 	OnLive func(engine.ExecutionID, []engine.Live) `env:"-"`
 }
 
@@ -76,6 +79,8 @@ type Worker struct {
 	// HTTP, when not nil, carries the HTTP requests of nodes instead of the network.
 	HTTP           http.RoundTripper `env:"-"`
 	MaxResultBytes int               `env:"REPRISE_MAX_RESULT_BYTES" envDefault:"67108864" help:"greatest size of one node's output"`
+
+	NATSAccess
 }
 
 // Process is a running service.
@@ -95,7 +100,11 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 	if err := config.Default(&s); err != nil {
 		return nil, err
 	}
-	store, err := state.Open(ctx, state.Config{URL: s.RedisURL, Retention: s.Retention, Log: log})
+	tls, err := s.RedisAccess.TLS(s.RedisURL)
+	if err != nil {
+		return nil, err
+	}
+	store, err := state.Open(ctx, state.Config{URL: s.RedisURL, TLS: tls, Retention: s.Retention, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +115,7 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		}
 	}
 	warnAboutRedis(ctx, store, log)
-	conn, err := queue.Connect(ctx, queue.Config{URL: s.NATSURL, Name: "reprise-coordinator", Log: log})
+	conn, err := queue.Connect(ctx, s.NATSAccess.Config(s.NATSURL, "reprise-coordinator", log))
 	if err != nil {
 		closeAll()
 		return nil, err
@@ -194,7 +203,7 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 	}
 	name, _ := os.Hostname()
 	name = fmt.Sprintf("%s-%d", name, os.Getpid())
-	conn, err := queue.Connect(ctx, queue.Config{URL: s.NATSURL, Name: "reprise-worker", Log: log})
+	conn, err := queue.Connect(ctx, s.NATSAccess.Config(s.NATSURL, "reprise-worker", log))
 	if err != nil {
 		return nil, err
 	}
