@@ -20,8 +20,13 @@ func queueCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "queue", Short: "Show what waits, runs and is idle, by pool and worker.", Args: cobra.NoArgs,
 		Long: `Show the jobs that wait for workers, are published and run, by pool, every worker that was heard
-of lately, and the number of executions by status. A pool is stuck when jobs are older than 30 s
-although a worker of it is idle, or it has no worker.`,
+of lately, and the number of executions by status. OLDEST is the age of the oldest job that waits or
+was handed to workers, and is not answered. A pool is stuck when more of its jobs are older than
+30 s than run, although a worker of it has been idle for as long, or it has no worker. Executions are
+stuck that run and make no progress for REPRISE_STUCK_AFTER.
+
+Figures of others than the coordinator that answers are up to 2 s old. Machines read
+--output json.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := output(asOutput)
 			if err := o.set(outputText, outputJSON); err != nil {
@@ -46,7 +51,7 @@ although a worker of it is idle, or it has no worker.`,
 }
 
 func printQueue(out io.Writer, style style, a *queue.QueueAnswer) {
-	fmt.Fprintln(out, style.dim(fmt.Sprintf("%-16s  %7s  %7s  %9s  %7s  %8s  %7s  %5s", "POOL", "WAITING", "LIMITED", "PUBLISHED", "RUNNING", "OLDEST", "WORKERS", "SLOTS")))
+	fmt.Fprintln(out, style.dim(fmt.Sprintf("%-16s  %7s  %7s  %9s  %7s  %8s  %7s  %5s  %5s", "POOL", "WAITING", "LIMITED", "PUBLISHED", "RUNNING", "OLDEST", "WORKERS", "IDLE", "SLOTS")))
 	for _, p := range a.Pools {
 		age, note := "", ""
 		if p.OldestMillis > 0 {
@@ -55,7 +60,7 @@ func printQueue(out io.Writer, style style, a *queue.QueueAnswer) {
 		if p.Stuck {
 			note = "  " + style.red("stuck")
 		}
-		fmt.Fprintf(out, "%-16s  %7d  %7d  %9d  %7d  %8s  %7d  %5d%s\n", p.Pool, p.Waiting, p.Limited, p.Published, p.Running, age, p.Workers, p.Slots, note)
+		fmt.Fprintf(out, "%-16s  %7d  %7d  %9d  %7d  %8s  %7d  %5d  %5d%s\n", p.Pool, p.Waiting, p.Limited, p.Published, p.Running, age, p.Workers, p.Idle, p.Slots, note)
 	}
 	if len(a.Workers) > 0 {
 		fmt.Fprintln(out, "\n"+style.dim(fmt.Sprintf("%-32s  %5s  %5s  %-10s  %s", "WORKER", "BUSY", "SLOTS", "IDLE", "POOLS")))
@@ -90,4 +95,14 @@ func printQueue(out io.Writer, style style, a *queue.QueueAnswer) {
 		}
 	}
 	fmt.Fprintln(out)
+	if a.StuckExecutions > 0 {
+		fmt.Fprintf(out, "%s %d executions make no progress:", style.red("stuck:"), a.StuckExecutions)
+		for _, id := range a.Stuck {
+			fmt.Fprintf(out, " %s", id)
+		}
+		if len(a.Stuck) < a.StuckExecutions {
+			fmt.Fprint(out, " …")
+		}
+		fmt.Fprintln(out, "; look at them with \"reprise executions show ID\"")
+	}
 }

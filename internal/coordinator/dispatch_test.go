@@ -304,6 +304,44 @@ func TestHeldExecutionsAreKeptFromSweepers(t *testing.T) {
 	require.Empty(t, d.withHeld())
 }
 
+// A pool is stuck when jobs are old that nobody runs, not when some take long.
+func TestPoolsThatAreStuck(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		jobs    int
+		workers []queue.WorkerNotice
+		stuck   bool
+		idle    int
+	}{
+		{"no worker", 1, nil, true, 0},
+		{"a long job, another worker idle", 1, []queue.WorkerNotice{{ID: "a", Busy: map[string]int{"default": 1}}, {ID: "b", IdleSince: 1}}, false, 1},
+		{"a job beside it that nobody runs", 2, []queue.WorkerNotice{{ID: "a", Busy: map[string]int{"default": 1}}, {ID: "b", IdleSince: 1}}, true, 1},
+		{"all are busy", 5, []queue.WorkerNotice{{ID: "a", Busy: map[string]int{"default": 1}}}, false, 0},
+		{"nothing to do", 0, []queue.WorkerNotice{{ID: "a", IdleSince: 1}}, false, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			for range c.jobs {
+				d.give(d.job("x"))
+			}
+			d.clock += stuckAfter.Milliseconds() + 1
+			for _, w := range c.workers {
+				w.Pools, w.Slots = map[string]int{"default": 1}, 1
+				d.heard(func(f *fleet, now int64) { f.worker(w, now) })
+			}
+			got := d.view(d.figures())
+			require.Len(t, got.Pools, 1)
+			p := got.Pools[0]
+			require.Equal(t, c.stuck, p.Stuck, "%+v", p)
+			require.Equal(t, c.jobs, p.Old)
+			require.Equal(t, c.idle, p.Idle)
+			if c.jobs > 0 {
+				require.Equal(t, stuckAfter.Milliseconds()+1, p.OldestMillis)
+			}
+		})
+	}
+}
+
 func TestJobsOutForLongAreLookedAt(t *testing.T) {
 	d := newDesk(t)
 	d.give(d.job("x"), d.job("x"), d.job("y"))

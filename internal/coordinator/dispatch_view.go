@@ -45,7 +45,7 @@ func (d *dispatcher) backlog() (held int, bytes int64, wait time.Duration) {
 func (d *dispatcher) figures() map[string]queue.PoolNotice {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	out := map[string]queue.PoolNotice{}
+	out, now := map[string]queue.PoolNotice{}, d.now()
 	for name, p := range d.pools {
 		if p.waiting.size+p.limited+p.published > 0 {
 			out[name] = queue.PoolNotice{Waiting: p.waiting.size, Limited: p.limited, Published: p.published}
@@ -55,10 +55,14 @@ func (d *dispatcher) figures() map[string]queue.PoolNotice {
 		if e.state != stateWaiting && e.state != statePublished {
 			continue
 		}
-		if f := out[e.pool.name]; f.Oldest == 0 || e.came < f.Oldest {
+		f := out[e.pool.name]
+		if f.Oldest == 0 || e.came < f.Oldest {
 			f.Oldest = e.came
-			out[e.pool.name] = f
 		}
+		if now-e.came > stuckAfter.Milliseconds() {
+			f.Old++
+		}
+		out[e.pool.name] = f
 	}
 	return out
 }
@@ -76,6 +80,16 @@ func (c *Coordinator) queueView(ctx context.Context, r *queue.QueueRequest) (*qu
 			return nil, problemOf(err)
 		}
 		answer.Executions = counts
+	}
+	if r.Counts && c.config.Gates != nil {
+		stuck, err := c.config.Gates.Stuck(ctx, c.now()-c.config.StuckAfter.Milliseconds())
+		if err != nil {
+			return nil, problemOf(err)
+		}
+		answer.StuckExecutions = len(stuck)
+		for _, s := range stuck[:min(len(stuck), maxNamed)] {
+			answer.Stuck = append(answer.Stuck, s.Execution)
+		}
 	}
 	return answer, nil
 }
@@ -99,6 +113,7 @@ func (d *dispatcher) view(own map[string]queue.PoolNotice) *queue.QueueAnswer {
 		for name, f := range figures {
 			p := pool(name)
 			p.Waiting, p.Limited, p.Published = p.Waiting+f.Waiting, p.Limited+f.Limited, p.Published+f.Published
+			p.Old += f.Old
 			if f.Oldest != 0 {
 				p.OldestMillis = max(p.OldestMillis, now-f.Oldest)
 			}
@@ -120,11 +135,15 @@ func (d *dispatcher) view(own map[string]queue.PoolNotice) *queue.QueueAnswer {
 			p := pool(name)
 			p.Workers++
 			p.Slots += slots
+			if w.IdleSince != 0 {
+				p.Idle++
+			}
 			idle[name] = idle[name] || w.IdleSince != 0 && now-w.IdleSince > stuckAfter.Milliseconds()
 		}
 	}
 	for name, p := range pools {
-		p.Stuck = p.OldestMillis > stuckAfter.Milliseconds() && (p.Workers == 0 || idle[name])
+		// Jobs that run for long are not stuck, whoever else is idle.
+		p.Stuck = p.Old > p.Running && (p.Workers == 0 || idle[name])
 		answer.Pools = append(answer.Pools, *p)
 	}
 	slices.SortFunc(answer.Pools, func(a, b queue.QueuePool) int { return strings.Compare(a.Pool, b.Pool) })

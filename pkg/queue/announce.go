@@ -64,6 +64,8 @@ type PoolNotice struct {
 	// Oldest is since when the oldest waiting or published one has been there, in
 	// milliseconds since 1970; 0 is none.
 	Oldest int64 `json:"oldest,omitempty"`
+	// Old is how many have been there for more than 30 s.
+	Old int `json:"old,omitempty"`
 }
 
 // AnnounceWorker tells coordinators about a worker. It does not wait.

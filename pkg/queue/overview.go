@@ -26,6 +26,10 @@ type QueueAnswer struct {
 	Workers      []QueueWorker `json:"workers"`
 	// Executions by status; empty when they were not asked for.
 	Executions map[engine.Status]int64 `json:"executions,omitempty"`
+	// StuckExecutions run and nothing has happened to them for REPRISE_STUCK_AFTER; Stuck names
+	// up to ten, those that stand still for longest first. They come with the counts.
+	StuckExecutions int                  `json:"stuckExecutions"`
+	Stuck           []engine.ExecutionID `json:"stuck,omitempty"`
 }
 
 // QueuePool is the work of one pool.
@@ -40,9 +44,13 @@ type QueuePool struct {
 	Running int `json:"running"`
 	// OldestMillis is the age of the oldest job that waits or is published; 0 is none.
 	OldestMillis int64 `json:"oldestMs,omitempty"`
-	// Workers that serve the pool, and the jobs of it that they can run at once. Stuck: jobs
-	// of it are older than 30 s although a worker of it is idle, or it has no worker.
+	// Old is the number of jobs that wait or are published for more than 30 s.
+	Old int `json:"old,omitempty"`
+	// Workers that serve the pool, those of them that have nothing to do, and the jobs of it that
+	// they can run at once. Stuck: more jobs of it are old than run, although a worker has been idle for
+	// as long, or there is none.
 	Workers int  `json:"workers"`
+	Idle    int  `json:"idle"`
 	Slots   int  `json:"slots"`
 	Stuck   bool `json:"stuck,omitempty"`
 }
