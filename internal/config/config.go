@@ -50,9 +50,6 @@ func bind(flags *pflag.FlagSet, v reflect.Value) error {
 		}
 		name := FlagName(variable)
 		help := fmt.Sprintf("%s (%s)", field.Tag.Get("help"), variable)
-		if err := fromFile(variable, v.Field(i).Addr().Interface()); err != nil {
-			return err
-		}
 		switch p := v.Field(i).Addr().Interface().(type) {
 		case *string:
 			flags.StringVar(p, name, *p, help)
@@ -69,7 +66,7 @@ func bind(flags *pflag.FlagSet, v reflect.Value) error {
 		}
 		// A URL in the environment may hold a password, and a key is one: the help
 		// must not show it.
-		if isSecret(variable) {
+		if secret(variable) {
 			flags.Lookup(name).DefValue = field.Tag.Get("envDefault")
 		}
 	}
