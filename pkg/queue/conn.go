@@ -30,6 +30,9 @@ type Config struct {
 	// CAFile, CertFile and KeyFile are PEM files for TLS; "" takes the system's
 	// authorities and no client certificate.
 	CAFile, CertFile, KeyFile string
+	// InboxPrefix begins the subjects to which answers and jobs are sent, so that a server's
+	// permissions can keep them from others; "" is _INBOX.
+	InboxPrefix string
 	// BlobThreshold is the size in bytes over which a payload goes through the
 	// object store; 0 is three quarters of the server's max_payload.
 	BlobThreshold int
@@ -71,7 +74,11 @@ type Conn struct {
 	downSince   time.Time     // zero while connected
 	connectedAt time.Time     // of the present or last connection
 	background  sync.WaitGroup
-	closing     bool
+	// consumersSince is when the youngest consumer of jobs was created, and recreated
+	// whether there was one before; see ConnectedAt.
+	consumersSince time.Time
+	recreated      bool
+	closing        bool
 }
 
 // Connect connects to a server and checks that it has JetStream. It does not
@@ -145,6 +152,9 @@ func (c *Conn) options() []nats.Option {
 	}
 	if c.config.Token != "" {
 		options = append(options, nats.Token(c.config.Token))
+	}
+	if c.config.InboxPrefix != "" {
+		options = append(options, nats.CustomInboxPrefix(c.config.InboxPrefix))
 	}
 	if c.config.CAFile != "" {
 		options = append(options, nats.RootCAs(c.config.CAFile))

@@ -292,7 +292,9 @@ func TestHungServerTurnsHealthRed(t *testing.T) {
 	t.Cleanup(c.Close)
 	server.Pause()
 	started := time.Now()
-	require.ErrorIs(t, c.Healthy(), ErrUnavailable)
+	var problem error
+	require.Eventually(t, func() bool { problem = c.Healthy(); return problem != nil }, 20*time.Second, 20*time.Millisecond)
+	require.ErrorIs(t, problem, ErrUnavailable)
 	require.Less(t, time.Since(started), healthyWithin+3*time.Second, "it does not wait for missed pings")
 	server.Continue()
 	require.Eventually(t, func() bool { return c.Healthy() == nil }, patience, 20*time.Millisecond)

@@ -42,11 +42,25 @@ func (c *Conn) AskHolder(ctx context.Context, job engine.JobID) (held bool, err 
 	return false, fmt.Errorf("ask who holds job %s: %w", job, classify(err))
 }
 
-// ConnectedAt is when the present connection to the server was made, and
-// whether there was one before. What the server knew of deliveries before may be
-// lost, when it was killed.
+// ConnectedAt is when the present connection to the server was made, or a consumer of
+// jobs was created, whichever came last, and whether there was one before. What the
+// server knew of deliveries before may be lost, when it was killed or the consumer deleted.
 func (c *Conn) ConnectedAt() (at time.Time, again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.connectedAt, c.stats.reconnects.Load() > 0
+	at, again = c.connectedAt, c.stats.reconnects.Load() > 0 || c.recreated
+	if c.consumersSince.After(at) {
+		at = c.consumersSince
+	}
+	return at, again
+}
+
+// forgotten notes that a consumer of jobs was created: it knows of no delivery before.
+func (c *Conn) forgotten(created time.Time, again bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if created.After(c.consumersSince) {
+		c.consumersSince = created
+	}
+	c.recreated = c.recreated || again
 }

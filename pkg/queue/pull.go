@@ -68,6 +68,7 @@ type lane struct {
 	heard  atomic.Int64 // when the server last said something, in nanoseconds since 1970
 
 	expires time.Duration // of its pulls
+	created time.Time     // when the consumer was, by the server's clock; used by run only
 
 	limit int // messages that may be held at once, besides the puller's slots; 0 is as many as those
 
@@ -288,14 +289,20 @@ func (l *lane) run() {
 func (l *lane) establish() error {
 	ctx, cancel := context.WithTimeout(l.p.ctx, 5*time.Second)
 	defer cancel()
-	_, err := l.p.c.js.CreateOrUpdateConsumer(ctx, l.p.stream, l.config)
+	consumer, err := l.p.c.js.CreateOrUpdateConsumer(ctx, l.p.stream, l.config)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if restored, restoreErr := l.p.c.restoreStreams(ctx); restored && restoreErr == nil {
-			_, err = l.p.c.js.CreateOrUpdateConsumer(ctx, l.p.stream, l.config)
+			consumer, err = l.p.c.js.CreateOrUpdateConsumer(ctx, l.p.stream, l.config)
 		}
 	}
 	if err != nil {
 		return err
+	}
+	if created := consumer.CachedInfo().Created; !created.Equal(l.created) {
+		if l.p.stream == StreamJobs {
+			l.p.c.forgotten(created, !l.created.IsZero())
+		}
+		l.created = created
 	}
 	l.reset()
 	return nil
