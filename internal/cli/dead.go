@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -257,7 +258,12 @@ func deadDropCommand() *cobra.Command {
 // not stop the others; then the exit code is 1.
 func eachLetter(cmd *cobra.Command, do func(context.Context, *queue.Conn, uint64, *letterOutcome) error, say func(io.Writer, *letterOutcome)) *cobra.Command {
 	var f deadFlags
-	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return errors.New("give the ids of dead letters; see reprise dead list")
+		}
+		return nil
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ids, err := letterIDs(args)
 		if err != nil {

@@ -50,6 +50,9 @@ Figures of others than the coordinator that answers are up to 2 s old. Machines 
 	return cmd
 }
 
+// silentAfter is from when on a worker is shown as not heard of; its slots are not counted then.
+const silentAfter = queue.AnnounceEvery + queue.AnnounceEvery/2
+
 func printQueue(out io.Writer, style style, a *queue.QueueAnswer) {
 	fmt.Fprintln(out, style.dim(fmt.Sprintf("%-16s  %7s  %7s  %9s  %7s  %8s  %7s  %5s  %5s", "POOL", "WAITING", "LIMITED", "PUBLISHED", "RUNNING", "OLDEST", "WORKERS", "IDLE", "SLOTS")))
 	for _, p := range a.Pools {
@@ -71,6 +74,8 @@ func printQueue(out io.Writer, style style, a *queue.QueueAnswer) {
 			busy += n
 		}
 		switch {
+		case a.At-w.Seen > silentAfter.Milliseconds():
+			idle = "silent"
 		case w.Draining:
 			idle = "draining"
 		case w.IdleSince > 0:

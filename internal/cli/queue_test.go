@@ -20,7 +20,8 @@ func TestQueueTable(t *testing.T) {
 		},
 		Workers: []queue.QueueWorker{{WorkerNotice: queue.WorkerNotice{
 			Name: "worker-1", Slots: 32, Pools: map[string]int{"default": 32, "gpu": 2}, Busy: map[string]int{"default": 30, "gpu": 2},
-		}}, {WorkerNotice: queue.WorkerNotice{Name: "worker-2", Slots: 8, Pools: map[string]int{"default": 8}, IdleSince: 55_000}}},
+		}, Seen: 99_000}, {WorkerNotice: queue.WorkerNotice{Name: "worker-2", Slots: 8, Pools: map[string]int{"default": 8}, IdleSince: 55_000}, Seen: 98_000},
+			{WorkerNotice: queue.WorkerNotice{Name: "worker-3", Slots: 8, Pools: map[string]int{"default": 8}, Busy: map[string]int{"default": 3}}, Seen: 96_000}},
 	})
 	require.Equal(t, strings.TrimPrefix(`
 POOL              WAITING  LIMITED  PUBLISHED  RUNNING    OLDEST  WORKERS   IDLE  SLOTS
@@ -30,6 +31,7 @@ gpu                     0        0          1        0       40s        0      0
 WORKER                             BUSY  SLOTS  IDLE        POOLS
 worker-1                             32     32              default,gpu:2
 worker-2                              0      8  45s         default
+worker-3                              3      8  silent      default
 
 coordinators: 2   running: 7
 stuck: 3 executions make no progress: a b …; look at them with "reprise executions show ID"

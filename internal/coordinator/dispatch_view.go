@@ -71,6 +71,10 @@ func (d *dispatcher) figures() map[string]queue.PoolNotice {
 // that something is wrong.
 const stuckAfter = 30 * time.Second
 
+// silentAfter is from when on a worker that was not heard of counts as none in what people are
+// shown. It is forgotten later (queue.AnnounceGone), as nothing is lost by publishing for it.
+const silentAfter = queue.AnnounceEvery + queue.AnnounceEvery/2
+
 // queueView answers operators: what waits, runs and is idle.
 func (c *Coordinator) queueView(ctx context.Context, r *queue.QueueRequest) (*queue.QueueAnswer, error) {
 	answer := c.dispatch.view(c.dispatch.figures())
@@ -125,6 +129,9 @@ func (d *dispatcher) view(own map[string]queue.PoolNotice) *queue.QueueAnswer {
 	}
 	for _, w := range d.fleet.workers {
 		answer.Workers = append(answer.Workers, queue.QueueWorker{WorkerNotice: w.WorkerNotice, Seen: w.at})
+		if now-w.at > silentAfter.Milliseconds() {
+			continue // it may be dead, and what it had may be with others
+		}
 		for name, n := range w.Busy {
 			pool(name).Running += n
 		}

@@ -167,7 +167,8 @@ func (r *Runner) bounded(result node.Result) node.Result {
 	}
 	failed := fail(&engine.NodeError{
 		Name: "NodeOperationError", Reason: engine.ReasonTooLarge, NotRetryable: true,
-		Message: fmt.Sprintf("the node's output has %d bytes, more than the %d allowed", size, limit),
+		Message:     fmt.Sprintf("the node's output has %d bytes, more than the %d allowed", size, limit),
+		Description: "Store what is large elsewhere and pass on where it is, return less, or raise the workers' limit (REPRISE_MAX_RESULT_BYTES).",
 	})
 	failed.SubRuns, failed.Logs = result.SubRuns, result.Logs
 	return failed

@@ -31,7 +31,7 @@ func (t *tx) measure() error {
 		return nil
 	}
 	t.fatal(&NodeError{
-		Message: fmt.Sprintf("The execution's run data is larger than %d bytes, so it was stopped", limit),
+		Message: fmt.Sprintf("The execution's run data has %d bytes, more than the %d allowed, so it was stopped", t.s.Meta.RunBytes, limit),
 		Description: "Process the data in smaller parts, for example in sub-workflows that return what is needed only, " +
 			"or raise the coordinators' limit (REPRISE_MAX_RUN_DATA_BYTES).",
 		Reason: ReasonTooLarge, Node: t.s.Meta.LastNode, NotRetryable: true,
