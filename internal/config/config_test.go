@@ -25,6 +25,9 @@ type settings struct {
 	Internal func()        `env:"-"`
 }
 
+// Embedded is what settings have in common.
+type Embedded = settings
+
 func TestFlagsWinOverTheEnvironment(t *testing.T) {
 	t.Setenv("REPRISE_TEST_URL", "nats://user:secret@there")
 	t.Setenv("REPRISE_TEST_POOLS", "a,b")
@@ -67,7 +70,7 @@ func TestSecretsAreReadFromFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "url")
 	require.NoError(t, os.WriteFile(file, []byte("nats://user:secret@there\n"), 0o600))
 	t.Setenv("REPRISE_TEST_URL_FILE", file)
-	var s struct{ settings }
+	var s struct{ Embedded }
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	require.NoError(t, config.Bind(flags, &s))
 	require.Equal(t, "nats://user:secret@there", s.URL)

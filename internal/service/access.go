@@ -21,6 +21,7 @@ type NATSAccess struct {
 	NATSKeyFile   string `env:"REPRISE_NATS_CERT_KEY_FILE" help:"PEM file of the client certificate's key"`
 	NATSCredsFile string `env:"REPRISE_NATS_CREDS_FILE" help:"NATS credentials (.creds) with JWT and seed"`
 	NATSNKeyFile  string `env:"REPRISE_NATS_NKEY_FILE" help:"file of an nkey's seed for NATS"`
+	NATSInbox     string `env:"REPRISE_NATS_INBOX_PREFIX" help:"beginning of the subjects to which NATS sends this process answers and jobs, such as _INBOX.worker; empty is _INBOX"`
 }
 
 // Config is a connection's configuration.
@@ -28,6 +29,7 @@ func (a NATSAccess) Config(url, name string, log *zap.Logger) queue.Config {
 	return queue.Config{
 		URL: url, Name: name, Log: log, CredentialsFile: a.NATSCredsFile, NKeyFile: a.NATSNKeyFile,
 		CAFile: a.NATSCAFile, CertFile: a.NATSCertFile, KeyFile: a.NATSKeyFile,
+		InboxPrefix: a.NATSInbox,
 	}
 }
 

@@ -30,7 +30,7 @@ func linkSigner(ctx context.Context, s Coordinator, store *state.Store) (*links.
 	if err != nil {
 		return nil, err
 	}
-	key, err := signingKey(s.SigningKey)
+	key, err := keyBytes("REPRISE_SIGNING_KEY", s.SigningKey)
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +69,9 @@ func publicURL(s Coordinator) (string, error) {
 	return "http://" + net.JoinHostPort(host, port), nil
 }
 
-// signingKey reads the configured key: the bytes that hex stands for, else the text
-// itself. nil when there is none. The error does not show it.
-func signingKey(text string) ([]byte, error) {
+// keyBytes reads a configured key: the bytes that hex stands for, else the text
+// itself. nil when there is none. The error names the setting and does not show it.
+func keyBytes(setting, text string) ([]byte, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -79,7 +79,7 @@ func signingKey(text string) ([]byte, error) {
 		return key, nil
 	}
 	if len(text) < links.MinKeyBytes {
-		return nil, fmt.Errorf("REPRISE_SIGNING_KEY has %d bytes, at least %d are needed: `openssl rand -hex 32` makes one", len(text), links.MinKeyBytes)
+		return nil, fmt.Errorf("%s has %d bytes, at least %d are needed: `openssl rand -hex 32` makes one", setting, len(text), links.MinKeyBytes)
 	}
 	return []byte(text), nil
 }

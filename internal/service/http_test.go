@@ -46,18 +46,18 @@ func TestPublicURL(t *testing.T) {
 }
 
 func TestSigningKey(t *testing.T) {
-	key, err := signingKey("")
+	key, err := keyBytes("REPRISE_SIGNING_KEY", "")
 	require.NoError(t, err)
 	require.Nil(t, key)
 	raw := bytes.Repeat([]byte{7}, 32)
-	key, err = signingKey(hex.EncodeToString(raw))
+	key, err = keyBytes("REPRISE_SIGNING_KEY", hex.EncodeToString(raw))
 	require.NoError(t, err)
 	require.Equal(t, raw, key)
 	text := strings.Repeat("a text ", 5)
-	key, err = signingKey(text)
+	key, err = keyBytes("REPRISE_SIGNING_KEY", text)
 	require.NoError(t, err)
 	require.Equal(t, []byte(text), key)
-	_, err = signingKey("abcdef-secret")
+	_, err = keyBytes("REPRISE_SIGNING_KEY", "abcdef-secret")
 	require.ErrorContains(t, err, "at least 32")
 	require.NotContains(t, err.Error(), "secret")
 }

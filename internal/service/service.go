@@ -41,6 +41,7 @@ type Coordinator struct {
 	HTTPAddr        string `env:"REPRISE_HTTP_ADDR" help:"address where approvals and webhooks of waiting executions are answered, such as 127.0.0.1:8484; empty is off"`
 	PublicURL       string `env:"REPRISE_PUBLIC_URL" help:"how people and other systems reach the HTTP address, the beginning of all links; empty is http://<http addr>"`
 	SigningKey      string `env:"REPRISE_SIGNING_KEY" help:"key that signs the links, the same for all coordinators: hex, or any text of at least 32 bytes; empty is one that is made once and kept in Redis"`
+	JobKey          string `env:"REPRISE_JOB_KEY" help:"key of the tokens that come with jobs and that results must bring back, the same for all coordinators: hex, or any text of at least 32 bytes; empty asks for none"`
 	MaxRunsPerNode  int    `env:"REPRISE_MAX_RUNS_PER_NODE" envDefault:"10000" help:"how often one node may run in an execution, unless its workflow's settings say maxRunsPerNode"`
 	MaxBacklog      int    `env:"REPRISE_MAX_BACKLOG" envDefault:"20000" help:"how many jobs a coordinator holds back for busy workers before it refuses new executions as overloaded"`
 	MaxBacklogBytes int    `env:"REPRISE_MAX_BACKLOG_BYTES" envDefault:"268435456" help:"how much data the jobs may carry that a coordinator holds back, before it refuses new executions as overloaded"`
@@ -136,9 +137,14 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		closeAll()
 		return nil, err
 	}
+	proof, err := newProof(s.JobKey, log)
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
 	config := coordinator.Config{
 		Gates: store, WorkflowConcurrency: s.WorkflowConcurrency, StuckAfter: s.StuckAfter,
-		Store: store, Transport: transport{conn}, Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log,
+		Store: store, Transport: transport{Conn: conn, proof: proof}, Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log,
 		Limits:     engine.Limits{RunsPerNode: s.MaxRunsPerNode, Depth: s.MaxDepth, RunDataBytes: int64(s.MaxRunData)},
 		MaxBacklog: s.MaxBacklog, MaxBacklogBytes: s.MaxBacklogBytes, MaxSubmissionBytes: s.MaxSubmission,
 		DeliveryLimit: s.DeliveryLimit, SweepAfter: s.SweepAfter, OnLive: s.OnLive,
@@ -279,19 +285,6 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 		stop(ctx)
 		stopHealth()
 	}}, nil
-}
-
-// transport makes a connection the coordinator's transport.
-type transport struct{ *queue.Conn }
-
-// PublishJobs implements coordinator.Transport.
-func (t transport) PublishJobs(ctx context.Context, jobs []*queue.Job) (wait func() []error) {
-	return t.StartPublish(ctx, jobs).Wait
-}
-
-// ServeSubmissions implements coordinator.Transport.
-func (t transport) ServeSubmissions(handler func(coordinator.DurableSubmission)) (stop func(), err error) {
-	return t.ConsumeSubmissions(context.Background(), func(m *queue.SubmitMsg) { handler(submission{m}) })
 }
 
 type submission struct{ *queue.SubmitMsg }

@@ -59,6 +59,9 @@ type Job struct {
 	Runs map[string]int `json:"runs,omitempty"`
 	// TraceParent is the W3C trace context of the execution.
 	TraceParent string `json:"traceparent,omitempty"`
+	// Token proves to coordinators that its bearer was given this job; "" when they do not
+	// ask for proof.
+	Token string `json:"token,omitempty"`
 }
 
 // Plan is the part of a job that is the same for every run of a node of one
@@ -96,6 +99,8 @@ type Result struct {
 	// HandedBack: the worker stops and has no result. It gives the job back (-NAK); to be
 	// told keeps this from counting as a loss.
 	HandedBack bool `json:"handedBack,omitempty"`
+	// Token is the job's.
+	Token string `json:"token,omitempty"`
 }
 
 // Reply is the answer to a Result or a Redelivery question.
@@ -127,6 +132,8 @@ type Redelivery struct {
 	// Running: the asker runs the job already, for long, and only asks whether it still
 	// counts. Nothing is noted.
 	Running bool `json:"running,omitempty"`
+	// Token is the job's.
+	Token string `json:"token,omitempty"`
 }
 
 // Submission asks for a new execution: a request to the micro service's submit

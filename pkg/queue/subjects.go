@@ -113,9 +113,20 @@ func validAck(subject string) bool {
 	return ok && meta.stream == StreamJobs
 }
 
+// AckPool is the pool whose job a Result.Ack acknowledges; false when it acknowledges none.
+func AckPool(ack string) (pool string, ok bool) {
+	subject, _, _ := strings.Cut(ack, " ")
+	meta, ok := parseAck(subject)
+	if !ok || meta.stream != StreamJobs {
+		return "", false
+	}
+	return strings.CutPrefix(meta.consumer, consumerJobs(""))
+}
+
 // ackMeta is what the reply subject of a JetStream message tells about it.
 type ackMeta struct {
 	stream     string
+	consumer   string
 	deliveries int
 	published  int64 // nanoseconds since 1970
 	pending    int   // messages still to be delivered to the consumer
@@ -144,7 +155,7 @@ func parseAck(subject string) (ackMeta, bool) {
 	case n != 9:
 		return ackMeta{}, false
 	}
-	meta := ackMeta{stream: fields[0]}
+	meta := ackMeta{stream: fields[0], consumer: fields[1]}
 	delivered, ok1 := number(fields[2])
 	published, ok2 := number(fields[5])
 	pending, ok3 := number(fields[6])
