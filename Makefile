@@ -24,8 +24,8 @@ race: ## run the tests of the core packages with the race detector
 	CGO_ENABLED=1 ./scripts/test.sh -race $(RACE_PACKAGES)
 
 .PHONY: fault
-fault: ## run all fault tests in full length, about five minutes on two cores (FAULT=regexp)
-	go test ./internal/faulttest -full -v -timeout 30m -run '$(or $(FAULT),.)'
+fault: ## run all fault tests in full length, some four minutes (FAULT=regexp, RUNS=n, SHORT=1, RECORD=1)
+	FAULT='$(FAULT)' RUNS='$(RUNS)' SHORT='$(SHORT)' RECORD='$(RECORD)' ./scripts/fault.sh
 
 .PHONY: verify
 verify: ## check format, vet, lint, generated files and import rules
@@ -57,6 +57,10 @@ fuzz: ## fuzz the workflow parser, the messages and the engine for FUZZTIME each
 	go test ./pkg/workflow -run '^$$' -fuzz FuzzParse -fuzztime $(or $(FUZZTIME),10m) -fuzzminimizetime 10x
 	go test ./pkg/queue -run '^$$' -fuzz FuzzMessages -fuzztime $(or $(FUZZTIME),10m) -fuzzminimizetime 10x
 	go test ./pkg/engine -run '^$$' -fuzz FuzzResults -fuzztime $(or $(FUZZTIME),10m) -fuzzminimizetime 10x
+
+.PHONY: compose-test
+compose-test: ## bring docker-compose.yml up, kill its containers under load, scale it (HARDENED=1 for the hardened one)
+	./scripts/compose-test.sh $(if $(HARDENED),--hardened)
 
 .PHONY: clean
 clean: ## remove what was built

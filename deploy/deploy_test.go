@@ -5,6 +5,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-engine/reprise/internal/cli"
 	"github.com/reprise-engine/reprise/internal/service"
 )
 
@@ -33,10 +35,10 @@ func TestNATSConfig(t *testing.T) {
 	assert.Equal(t, 8222, options.HTTPPort, "the port of the health check")
 }
 
-// composeServices splits docker-compose.yml into the text of each service.
-func composeServices(t *testing.T) map[string]string {
+// composeServices splits a compose file into the text of each service.
+func composeServices(t *testing.T, file string) map[string]string {
 	t.Helper()
-	_, text, found := strings.Cut(read(t, "../docker-compose.yml"), "\nservices:\n")
+	_, text, found := strings.Cut(read(t, file), "\nservices:\n")
 	require.True(t, found)
 	services := map[string]string{}
 	name := ""
@@ -56,6 +58,10 @@ func composeServices(t *testing.T) map[string]string {
 func variables(settings any) []string {
 	var names []string
 	for field := range fields(reflect.TypeOf(settings)) {
+		if field.Anonymous {
+			names = append(names, variables(reflect.New(field.Type).Elem().Interface())...)
+			continue
+		}
 		if name := field.Tag.Get("env"); name != "" && name != "-" {
 			names = append(names, name)
 		}
@@ -74,22 +80,27 @@ func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
 }
 
 func TestComposeVariables(t *testing.T) {
-	services := composeServices(t)
-	for name, settings := range map[string]any{"coordinator": service.Coordinator{}, "worker": service.Worker{}} {
-		t.Run(name, func(t *testing.T) {
-			set := regexp.MustCompile(`(?m)^[ #]+(REPRISE_[A-Z_]+):`).FindAllStringSubmatch(services[name], -1)
-			require.NotEmpty(t, set)
-			for _, m := range set {
-				assert.Contains(t, variables(settings), m[1], "the program does not read this variable")
-			}
-		})
+	for _, file := range []string{"../docker-compose.yml", "../docker-compose.hardened.yml"} {
+		services := composeServices(t, file)
+		for name, settings := range map[string]any{"coordinator": service.Coordinator{}, "worker": service.Worker{}} {
+			t.Run(file+"/"+name, func(t *testing.T) {
+				set := regexp.MustCompile(`(?m)^[ #]+(REPRISE_[A-Z_]+):`).FindAllStringSubmatch(services[name], -1)
+				require.NotEmpty(t, set)
+				known := variables(settings)
+				for _, m := range set {
+					if variable := strings.TrimSuffix(m[1], "_FILE"); !slices.Contains(known, variable) {
+						assert.Contains(t, known, m[1], "the program does not read this variable")
+					}
+				}
+			})
+		}
+		assert.NotContains(t, services["worker"], "REPRISE_REDIS_URL", "workers have no way to Redis")
+		assert.Regexp(t, `networks: (!override )?\[jobs(, out)?\]\n`, services["worker"], "workers have no way to Redis")
 	}
-	assert.NotContains(t, services["worker"], "REPRISE_REDIS_URL", "workers have no way to Redis")
-	assert.Contains(t, services["worker"], "networks: [jobs]\n", "workers have no way to Redis")
 }
 
 func TestComposeStopsGracefully(t *testing.T) {
-	services := composeServices(t)
+	services := composeServices(t, "../docker-compose.yml")
 	for _, name := range []string{"coordinator", "worker"} {
 		duration := func(pattern string) time.Duration {
 			m := regexp.MustCompile(pattern).FindStringSubmatch(services[name])
@@ -112,12 +123,27 @@ func TestComposePublishesOnLoopbackOnly(t *testing.T) {
 	}
 }
 
-func TestComposeTargetsExist(t *testing.T) {
-	dockerfile := read(t, "Dockerfile")
-	targets := regexp.MustCompile(`target: (\S+)`).FindAllStringSubmatch(read(t, "../docker-compose.yml"), -1)
-	require.Len(t, targets, 3)
-	for _, m := range targets {
-		assert.Regexp(t, `(?m)^FROM \S+ AS `+m[1]+`$`, dockerfile)
-		assert.DirExists(t, "../cmd/"+m[1])
+// What the compose file has the image run is a command of the program in it.
+func TestComposeCommandsExist(t *testing.T) {
+	commands := map[string]bool{}
+	for _, c := range cli.Root().Commands() {
+		commands[c.Name()] = true
+	}
+	services := composeServices(t, "../docker-compose.yml")
+	for _, name := range []string{"coordinator", "worker", "mock-llm"} {
+		m := regexp.MustCompile(`command: \["([a-z-]+)"`).FindStringSubmatch(services[name])
+		require.NotNil(t, m, name)
+		assert.True(t, commands[m[1]], m[1])
+	}
+	m := regexp.MustCompile(`HEALTHCHECK .* CMD \["reprise", "([a-z]+)"\]`).FindStringSubmatch(read(t, "Dockerfile"))
+	require.NotNil(t, m)
+	assert.True(t, commands[m[1]])
+}
+
+// Docker refuses to copy what .dockerignore hides.
+func TestDockerignoreLetsSourcesThrough(t *testing.T) {
+	ignore := read(t, "../.dockerignore")
+	for _, m := range regexp.MustCompile(`(?m)^COPY ([a-z]+) [a-z]+$`).FindAllStringSubmatch(read(t, "Dockerfile"), -1) {
+		assert.Contains(t, ignore, "\n!"+m[1]+"\n")
 	}
 }
