@@ -87,3 +87,18 @@ func (e *Entry) open(keys Keys) (json.RawMessage, error) {
 	}
 	return data, nil
 }
+
+// Status says in a word whether an entry can be used with keys: "plain text", "ok", "no key" or
+// "altered".
+func (e *Entry) Status(keys Keys) string {
+	if e.Encrypted == nil {
+		return "plain text"
+	}
+	switch _, err := e.open(keys); {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, ErrNoKey):
+		return "no key"
+	}
+	return "altered"
+}

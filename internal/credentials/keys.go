@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/reprise-engine/reprise/internal/config"
 )
 
 // The environment variables with the keys. EnvKeyFile names a file that holds what EnvKey
@@ -111,12 +113,9 @@ func ReadKeys(file string) (Keys, error) {
 
 // EnvironmentKeys are the keys that the environment names, none when it names none.
 func EnvironmentKeys() (Keys, error) {
-	text, file := os.Getenv(EnvKey), os.Getenv(EnvKeyFile)
-	switch {
-	case text != "" && file != "":
-		return nil, fmt.Errorf("%s and %s are both set; use one", EnvKey, EnvKeyFile)
-	case file != "":
-		return ReadKeys(file)
+	text, err := config.Secret(EnvKey, map[string]string{EnvKey: os.Getenv(EnvKey), EnvKeyFile: os.Getenv(EnvKeyFile)})
+	if err != nil {
+		return nil, err
 	}
 	keys, err := ParseKeys(text)
 	if err != nil {

@@ -1,8 +1,8 @@
 package credentials
 
 import (
-	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -27,9 +27,9 @@ func secretsIn(name string, value any) []string {
 	switch v := value.(type) {
 	case string:
 		return secretTexts(name, v)
-	case float64, int:
+	case float64:
 		if !isPublic(name) {
-			return []string{fmt.Sprint(v)}
+			return []string{strconv.FormatFloat(v, 'f', -1, 64)}
 		}
 	case map[string]any:
 		var found []string
