@@ -25,6 +25,7 @@ func TestDeadUsage(t *testing.T) {
 		})
 	}
 	reprise(t, "dead", "list", "--output", "xml").failed(t, 2, "xml")
+	reprise(t, "dead", "replay").failed(t, 2, "give the ids of dead letters", "reprise dead list")
 }
 
 func TestDoctorNamesStuckExecutions(t *testing.T) {

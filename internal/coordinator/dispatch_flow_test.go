@@ -264,6 +264,30 @@ func TestOverloadRefusesAndLosesNothing(t *testing.T) {
 	f.refused(err, queue.CodeTooLarge, "REPRISE_MAX_SUBMISSION_BYTES")
 }
 
+// Few jobs can be too many when they carry much; what is taken of them runs.
+func TestOverloadByTheSizeOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	f := startWith(t, 1, func(c *coordinator.Config) { c.MaxBacklogBytes = 100_000 })
+	f.announce(4)
+	l, open := f.gated()
+	large := items(`{"text":"` + strings.Repeat("x", 30_000) + `"}`)
+	taken := 0
+	for ; taken < 30; taken++ {
+		_, err := f.conn.Submit(t.Context(), &queue.Submission{ID: engine.ExecutionID(fmt.Sprintf("x-%d", taken)), Workflow: chain(1), Input: large})
+		if err != nil {
+			f.refused(err, queue.CodeOverloaded, "4 jobs", "REPRISE_MAX_BACKLOG_BYTES")
+			break
+		}
+	}
+	require.Equal(t, 16+4, taken, "16 are published, and what waits is beyond the limit with the fourth")
+	open()
+	id, err := f.conn.SubmitPatiently(t.Context(), &queue.Submission{ID: "last", Workflow: chain(1), Input: large}, within, nil)
+	require.NoError(t, err)
+	f.ended(id, engine.StatusSuccess)
+	f.pool(idle)
+	require.Len(t, l.of("", "Work 0"), taken+1)
+}
+
 func TestPlacesAreFreedHoweverJobsEnd(t *testing.T) {
 	t.Parallel()
 	f := start(t, 2)

@@ -39,7 +39,7 @@ func TestRunDataIsLimited(t *testing.T) {
 	x := sizes(t, 5000, 2000)
 	require.Equal(t, engine.StatusError, x.state.Meta.Status)
 	require.Equal(t, engine.ReasonTooLarge, x.state.Meta.Error.Reason)
-	require.Contains(t, x.state.Meta.Error.Message, "5000 bytes")
+	require.Contains(t, x.state.Meta.Error.Message, "bytes, more than the 5000 allowed")
 	require.Contains(t, x.state.Meta.Error.Description, "REPRISE_MAX_RUN_DATA_BYTES")
 	require.Equal(t, "C", x.state.Meta.LastNode, "the third item is the one too much")
 	require.Len(t, x.state.Run["C"], 1, "and what was too large is kept")
