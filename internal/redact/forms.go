@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf16"
@@ -48,36 +49,46 @@ func formsOf(secret string) []form {
 // forms are the ways in which a secret is looked for.
 func forms(secret string) []form {
 	var list []form
+	known := map[string]bool{}
 	add := func(text, blank string) {
 		if len(text) < MinBytes {
 			return
 		}
-		for _, f := range list {
-			if f.text == text {
-				return
-			}
+		if !known[text] {
+			known[text] = true
+			list = append(list, form{text, blank})
 		}
-		list = append(list, form{text, blank})
 	}
 	add(secret, Blank)
-	for _, text := range inJSON(secret) {
-		add(text, Blank)
-		for _, twice := range inJSON(text) { // a text in JSON that is a text in JSON
+	add(html.EscapeString(secret), Blank)
+	layer := []string{secret}
+	for range 3 { // a text in JSON that is a text in JSON, as errors quote it
+		var next []string
+		for _, text := range layer {
+			for _, written := range inJSON(text) {
+				if !slices.Contains(next, written) {
+					next = append(next, written)
+					add(written, Blank)
+				}
+			}
+		}
+		layer = next
+	}
+	for _, once := range inURL(secret) {
+		add(once, Blank)
+		for _, twice := range inURL(once) { // a URL in a URL
 			add(twice, Blank)
 		}
 	}
-	add(html.EscapeString(secret), Blank)
-	for _, escaped := range []string{url.QueryEscape(secret), url.PathEscape(secret), escapeAll(secret)} {
-		add(escaped, Blank)
-		add(lowerEscapes(escaped), Blank)
-	}
 	add(hex.EncodeToString([]byte(secret)), Blank)
 	add(strings.ToUpper(hex.EncodeToString([]byte(secret))), Blank)
-	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		for offset := range 3 {
-			text := inside(encoding, secret, offset)
-			// Of the same length, so that what was base64 remains it.
-			add(text, strings.Repeat("KioqKioq", len(text)/8+1)[:len(text)])
+	for _, plain := range list {
+		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			for offset := range 3 {
+				text := inside(encoding, plain.text, offset)
+				// Of the same length, so that what was base64 remains it.
+				add(text, strings.Repeat("KioqKioq", len(text)/8+1)[:len(text)])
+			}
 		}
 	}
 	return list
@@ -88,6 +99,15 @@ func inJSON(text string) []string {
 	plain := quoted(text)
 	safe := strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`).Replace(plain) // encoding/json
 	return []string{plain, safe, strings.ReplaceAll(plain, "/", `\/`), ascii(plain)}        // PHP, Python
+}
+
+// inURL are the ways in which programs write a text in a URL.
+func inURL(text string) []string {
+	var found []string
+	for _, escaped := range []string{url.QueryEscape(text), url.PathEscape(text), escapeAll(text)} {
+		found = append(found, escaped, lowerEscapes(escaped))
+	}
+	return found
 }
 
 // inside is what of a base64 text is sure to be there when a secret begins offset bytes, modulo
