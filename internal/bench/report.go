@@ -39,10 +39,8 @@ type Report struct {
 	FloorCPU           *float64  `json:"floor_cpu_ms_per_execution"`
 	FloorNATSMessages  *float64  `json:"floor_nats_messages_per_execution"`
 	CPURatio           *float64  `json:"cpu_ratio"`
-	Redis              string    `json:"redis"` // "redis-server", "miniredis" or "given"
-	GoVersion          string    `json:"go_version"`
-	CPUs               int       `json:"cpus"`
 	FloorRunsPerSecond []float64 `json:"floor_runs_per_second,omitempty"`
+	Environment
 }
 
 // percentile returns the p-th part of sorted latencies in milliseconds, by the
@@ -50,6 +48,15 @@ type Report struct {
 func percentile(sorted []time.Duration, p float64) float64 {
 	rank := int(math.Ceil(p*float64(len(sorted)))) - 1
 	return round(float64(sorted[max(0, rank)])/float64(time.Millisecond), 3)
+}
+
+// percentiles sorts latencies and returns their middle and p99 in milliseconds, 0 without any.
+func percentiles(latencies []time.Duration) (p50, p99 float64) {
+	if len(latencies) == 0 {
+		return 0, 0
+	}
+	slices.Sort(latencies)
+	return percentile(latencies, 0.5), percentile(latencies, 0.99)
 }
 
 func round(v float64, digits int) float64 {
@@ -94,5 +101,18 @@ func (r *Report) Print(out io.Writer) {
 		line("floor", "%.0f executions/s, %.2f ms CPU, %.1f client messages: the same traffic without an engine", *r.FloorPerSecond, *r.FloorCPU, *r.FloorNATSMessages)
 		line("floor ratio", "%.2f of its rate, %.1f times its CPU", *r.FloorRatio, *r.CPURatio)
 	}
-	fmt.Fprintf(out, "\n  %s, %d CPUs. Compare ratios, not rates: other load on the machine changes both alike.\n", r.GoVersion, r.CPUs)
+	r.print(out)
+}
+
+// Tables implements Result.
+func (r *Report) Tables() []Table {
+	t := Table{Columns: []string{"agent with two tools", ""}}
+	t.add("executions/s, "+count(r.Concurrency)+" in flight", rate(r.ExecutionsPerSecond))
+	t.add("latency p50 / p95 / p99", fmt.Sprintf("%s / %s / %s", ms(r.P50), ms(r.P95), ms(r.P99)))
+	t.add("CPU an execution, Redis of it", fine(r.CPUPerExecution)+" / "+optional(r.RedisCPU, fine))
+	t.add("commits / round trips / bytes to Redis", fmt.Sprintf("%s / %s / %s", optional(r.RedisCommits, times), optional(r.RedisRoundTrips, times), optional(r.RedisBytes, size)))
+	t.add("jobs / client messages / bytes over NATS", fmt.Sprintf("%s / %s / %s", optional(r.Jobs, times), optional(r.NATSMessages, times), optional(r.NATSBytes, size)))
+	t.add("the floor: executions/s / CPU / client messages", fmt.Sprintf("%s / %s / %s", optional(r.FloorPerSecond, rate), optional(r.FloorCPU, fine), optional(r.FloorNATSMessages, times)))
+	t.add("**rate by that of the floor / CPU by that of the floor**", fmt.Sprintf("**%s / %s**", optional(r.FloorRatio, times), optional(r.CPURatio, times)))
+	return []Table{t}
 }

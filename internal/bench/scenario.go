@@ -22,7 +22,29 @@ const (
 var agentTools = []string{"Calculator", "Second calculator"}
 
 // agentWorkflow is the scenario's document.
-func agentWorkflow() ([]byte, error) {
+func agentWorkflow() ([]byte, error) { return agentWith(agentTools, "bench", "") }
+
+// toolNames of an Agent with n tools, all of which its model calls at the same time.
+func toolNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("Tool %d", i+1)
+	}
+	return names
+}
+
+// toolScript has a model of a name call all tools in one turn, then answer.
+func toolScript(model string, tools []string) map[string]any {
+	var calls []map[string]any
+	for _, name := range tools {
+		calls = append(calls, map[string]any{"name": strings.ReplaceAll(name, " ", "_"), "args": map[string]any{"input": "6 * 7"}})
+	}
+	return map[string]any{model: map[string]any{"turns": []map[string]any{{"tool_calls": calls}, {"content": "It is 42."}}}}
+}
+
+// agentWith is an Agent with tools, whose model has a name, and whose nodes are for a pool
+// ("" is the default one).
+func agentWith(tools []string, model, pool string) ([]byte, error) {
 	type object = map[string]any
 	link := func(to, kind string) object {
 		return object{kind: [][]object{{{"node": to, "type": kind, "index": 0}}}}
@@ -35,27 +57,34 @@ func agentWorkflow() ([]byte, error) {
 		},
 		{
 			"id": "model", "name": "Model", "type": "@n8n/n8n-nodes-langchain.lmChatOpenAi", "typeVersion": 1.3, "position": []int{120, 220},
-			"parameters":  object{"model": object{"__rl": true, "mode": "id", "value": "bench"}, "responsesApiEnabled": false, "options": object{}},
+			"parameters":  object{"model": object{"__rl": true, "mode": "id", "value": model}, "responsesApiEnabled": false, "options": object{}},
 			"credentials": object{"openAiApi": object{"id": stack.MockCredentialID, "name": "Mock LLM"}},
 		},
 	}
 	connections := object{"Start": link(agentNode, workflow.Main), "Model": link(agentNode, workflow.LanguageModel)}
-	for i, tool := range agentTools {
+	for i, tool := range tools {
 		nodes = append(nodes, object{
 			"id": fmt.Sprintf("tool%d", i), "name": tool, "type": "@n8n/n8n-nodes-langchain.toolCalculator", "typeVersion": 1,
 			"position": []int{320 + 120*i, 220}, "parameters": object{},
 		})
 		connections[tool] = link(agentNode, workflow.Tool)
 	}
+	if pool != "" {
+		for _, n := range nodes {
+			n["pool"] = pool
+		}
+	}
 	return json.Marshal(object{
-		"name": "bench: agent with two tools", "nodes": nodes, "connections": connections,
+		"name": fmt.Sprintf("bench: agent with %d tools", len(tools)), "nodes": nodes, "connections": connections,
 		"settings": object{"executionOrder": "v1"},
 	})
 }
 
 // checkAgent looks whether an execution did what the scenario is about, so that
 // nothing else is measured.
-func checkAgent(x *queue.Execution) error {
+func checkAgent(x *queue.Execution) error { return checkAgentWith(x, agentTools) }
+
+func checkAgentWith(x *queue.Execution, tools []string) error {
 	var data struct {
 		ResultData struct {
 			RunData map[string][]*engine.Record `json:"runData"`
@@ -65,7 +94,7 @@ func checkAgent(x *queue.Execution) error {
 		return fmt.Errorf("execution %s: unreadable run data: %w", x.ID, err)
 	}
 	runs := data.ResultData.RunData
-	for _, name := range agentTools {
+	for _, name := range tools {
 		if len(runs[name]) != 1 {
 			return fmt.Errorf("execution %s: tool %q ran %d times instead of once", x.ID, name, len(runs[name]))
 		}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +42,7 @@ type WaitingReport struct {
 	AnswerP50 float64 `json:"answer_p50_ms"`
 	AnswerMax float64 `json:"answer_max_ms"`
 	FirstPage float64 `json:"first_page_of_questions_ms"`
+	Environment
 }
 
 // DefaultWaiting is the number of executions of RunWaiting when none is given.
@@ -80,6 +79,7 @@ func RunWaiting(ctx context.Context, c Config) (*WaitingReport, error) {
 		return nil, err
 	}
 	w := &waitingBench{bench: b, report: &WaitingReport{Scenario: c.Scenario, Waiting: c.Executions}}
+	w.report.describe(ctx, b)
 	if err := w.run(ctx); err != nil {
 		return nil, failed(ctx, err)
 	}
@@ -125,18 +125,11 @@ func (w *waitingBench) run(ctx context.Context) error {
 
 func ptr(v float64) *float64 { return &v }
 
-// heap is the live heap.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC() // what the first one finalised
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
+func (b *bench) redisMemory(ctx context.Context) (int64, bool) { return redisMemory(ctx, b.redis) }
 
 // redisMemory is what Redis holds; not every server tells.
-func (b *bench) redisMemory(ctx context.Context) (int64, bool) {
-	client, ok := b.redis.(*redis.Client)
+func redisMemory(ctx context.Context, rdb redis.UniversalClient) (int64, bool) {
+	client, ok := rdb.(*redis.Client)
 	if !ok {
 		return 0, false
 	}
@@ -144,13 +137,9 @@ func (b *bench) redisMemory(ctx context.Context) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	for line := range strings.SplitSeq(info, "\n") {
-		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "used_memory:"); ok {
-			used, err := strconv.ParseInt(text, 10, 64)
-			return used, err == nil
-		}
-	}
-	return 0, false
+	text, ok := infoValue(info, "used_memory")
+	used, err := strconv.ParseInt(text, 10, 64)
+	return used, ok && err == nil
 }
 
 // fill brings n more executions to their question.
@@ -270,4 +259,16 @@ func (r *WaitingReport) Print(out io.Writer) {
 	fmt.Fprintf(out, "  a plain execution beside   p50 %.1f ms, longest %.1f ms\n", r.PlainP50, r.PlainMax)
 	fmt.Fprintf(out, "  from an answer to the end  p50 %.1f ms, longest %.1f ms\n", r.AnswerP50, r.AnswerMax)
 	fmt.Fprintf(out, "  first page of questions    %.1f ms\n", r.FirstPage)
+}
+
+// Tables implements Result.
+func (r *WaitingReport) Tables() []Table {
+	t := Table{Columns: []string{count(r.Waiting) + " executions that wait for a person", ""}}
+	t.add("heap of coordinators and workers for each", size(r.HeapPerWaiting))
+	t.add("Redis for each", optional(r.RedisPerWaiting, size))
+	t.add("CPU while nothing happens, Redis", fmt.Sprintf("%.1f %% of a core, %s", r.IdleCPU, optional(r.IdleRedisCPU, func(v float64) string { return fmt.Sprintf("%.1f %%", v) })))
+	t.add("a plain execution beside them, p50 / longest", ms(r.PlainP50)+" / "+ms(r.PlainMax))
+	t.add("from an answer to the end, p50 / longest", ms(r.AnswerP50)+" / "+ms(r.AnswerMax))
+	t.add("first page of questions", ms(r.FirstPage))
+	return []Table{t}
 }
