@@ -37,7 +37,7 @@ func (c client) api(endpoint, key string, request any, answer any) error {
 		panic(err)
 	}
 	w := c.p.w
-	given, err := ask(c.p.ctx, c.p, endpoint, key, false, func() *process { return w.any(serving) }, func(t *process, reply func([]byte, error)) {
+	given, err := ask(c.p.ctx, c.p, endpoint, key, false, one(func() *process { return w.any(serving) }), func(t *process, reply func([]byte, error)) {
 		t.mu.Lock()
 		api := t.api
 		t.mu.Unlock()

@@ -88,12 +88,7 @@ func simulate(t *testing.T, seed uint64, executions int, lines func(string)) (ou
 	defer runtime.GC()
 	synctest.Test(t, func(*testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0x5eed)) //nolint:gosec // it must be repeatable
-		w := &world{seed: seed, profile: newProfile(rng, executions), rng: rng, started: time.Now(), wake: make(chan struct{}, 1), hash: &traceHash{lines: lines}}
-		w.calm = w.started.Add(w.profile.span)
-		w.store = memstore.New(memstore.Config{})
-		w.jobs = memqueue.NewStream(queue.StreamJobs, lease)
-		w.submissions = memqueue.NewStream(queue.StreamSubmit, submitWait)
-		w.history = newHistory(w)
+		w := newWorld(seed, newProfile(rng, executions), rng, lines)
 		l := newWorkload(rng, executions)
 		w.play(l)
 		out = outcomeOf{
@@ -102,6 +97,16 @@ func simulate(t *testing.T, seed uint64, executions int, lines func(string)) (ou
 		}
 	})
 	return out
+}
+
+func newWorld(seed uint64, p profile, rng *rand.Rand, lines func(string)) *world {
+	w := &world{seed: seed, profile: p, rng: rng, started: time.Now(), wake: make(chan struct{}, 1), hash: &traceHash{lines: lines}}
+	w.calm = w.started.Add(p.span)
+	w.store = memstore.New(memstore.Config{})
+	w.jobs = memqueue.NewStream(queue.StreamJobs, lease)
+	w.submissions = memqueue.NewStream(queue.StreamSubmit, submitWait)
+	w.history = newHistory(w)
+	return w
 }
 
 // play starts everything, lets it run until all is over, checks, and stops everything.

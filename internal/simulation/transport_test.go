@@ -29,10 +29,11 @@ var (
 
 const (
 	requestTimeout = 10 * time.Second
-	directTimeout  = 5 * time.Second
+	directTimeout  = 3 * time.Second
+	anyTimeout     = 2 * time.Second
 	holderWait     = 300 * time.Millisecond
 	publishTimeout = 10 * time.Second
-	submitWait     = 30 * time.Second // ack wait of durable submissions
+	submitWait     = 6 * time.Second // ack wait of durable submissions
 )
 
 type memoryLoader func(ctx context.Context, session string, n int) ([]json.RawMessage, error)
@@ -218,9 +219,9 @@ func (t transportOf) ConnectedAt() (time.Time, bool) {
 	return t.p.connected, t.p.again
 }
 
-// ask sends a request to one of those whom to finds when it reaches the server, and
-// waits for the answer. hand gives it to that process, in a goroutine of its own.
-func ask[T any](ctx context.Context, p *process, kind, key string, repeats bool, to func() *process, hand func(t *process, reply func(T, error))) (T, error) {
+// ask sends a request to those whom to finds when it reaches the server, and waits for the
+// first answer. hand gives it to such a process, in a goroutine of its own.
+func ask[T any](ctx context.Context, p *process, kind, key string, repeats bool, to func() []*process, hand func(t *process, reply func(T, error))) (T, error) {
 	w := p.w
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -229,7 +230,7 @@ func ask[T any](ctx context.Context, p *process, kind, key string, repeats bool,
 	}
 	var given T
 	o := &operation{p: p, kind: kind, key: key, repeats: repeats, answers: true}
-	if kind == "result" || kind == "result to any" {
+	if strings.HasPrefix(kind, "result") {
 		o.heard = func(value any) {
 			if r, ok := value.(queue.Reply); ok && r.Verdict == queue.VerdictOK {
 				w.history.confirmed(engine.JobID(key))
@@ -237,29 +238,31 @@ func ask[T any](ctx context.Context, p *process, kind, key string, repeats bool,
 		}
 	}
 	o.exec = func() {
-		t := to()
-		if t == nil {
+		asked := to()
+		if len(asked) == 0 {
 			w.after(w.latency(), &event{name: "nobody answers " + o.name(), owner: p, run: func() { o.finish(queue.ErrNoCoordinator) }})
 			return
 		}
-		w.after(w.latency(), &event{name: t.name + " gets " + kind + " " + key + " of " + p.name, owner: t, run: func() {
-			reply := func(value T, err error) {
-				back := &operation{p: t, kind: "reply", key: kind + " " + key + " of " + p.name}
-				back.exec = func() {
-					w.after(w.latency(), &event{name: "answer " + o.name(), owner: p, run: func() {
-						if !o.ended {
-							given = value
-							if o.heard != nil {
-								o.heard(value)
+		for _, t := range asked {
+			w.after(w.latency(), &event{name: t.name + " gets " + kind + " " + key + " of " + p.name, owner: t, run: func() {
+				reply := func(value T, err error) {
+					back := &operation{p: t, kind: "reply", key: kind + " " + key + " of " + p.name}
+					back.exec = func() {
+						w.after(w.latency(), &event{name: "answer " + o.name(), owner: p, run: func() {
+							if !o.ended {
+								given = value
+								if o.heard != nil {
+									o.heard(value)
+								}
 							}
-						}
-						o.finish(err)
-					}})
+							o.finish(err)
+						}})
+					}
+					back.tell()
 				}
-				back.tell()
-			}
-			go hand(t, sync1(reply))
-		}})
+				go hand(t, sync1(reply))
+			}})
+		}
 	}
 	err := o.call(ctx)
 	switch {
@@ -299,7 +302,7 @@ func (t transportOf) SendResult(ctx context.Context, coordinator string, r *queu
 		}
 	}
 	serves := func(p *process) bool { return p.results != nil }
-	direct := func() *process {
+	direct := one(func() *process {
 		w.history.sent(r)
 		for _, p := range w.alive(serves) {
 			if p.name == coordinator {
@@ -307,7 +310,7 @@ func (t transportOf) SendResult(ctx context.Context, coordinator string, r *queu
 			}
 		}
 		return nil
-	}
+	})
 	kind := "result"
 	if r.HandedBack {
 		kind = "hand back"
@@ -318,16 +321,44 @@ func (t transportOf) SendResult(ctx context.Context, coordinator string, r *queu
 	if err == nil || ctx.Err() != nil || (!errors.Is(err, queue.ErrNoCoordinator) && !errors.Is(err, queue.ErrUnavailable)) {
 		return reply, err
 	}
-	return ask(ctx, t.p, kind+" to any", string(r.Job), true, func() *process { w.history.sent(r); return w.any(serves) }, hand)
+	second, stop := context.WithTimeout(ctx, anyTimeout)
+	reply, err = ask(second, t.p, kind+" to any", string(r.Job), true, one(func() *process { w.history.sent(r); return w.any(serves) }), hand)
+	stop()
+	if !errors.Is(err, queue.ErrUnavailable) || ctx.Err() != nil {
+		return reply, err
+	}
+	return ask(ctx, t.p, kind+" to all", string(r.Job), true, func() []*process { w.history.sent(r); return w.alive(serves) }, hand)
+}
+
+// one makes a list of the process that is found, if one is.
+func one(find func() *process) func() []*process {
+	return func() []*process {
+		if p := find(); p != nil {
+			return []*process{p}
+		}
+		return nil
+	}
+}
+
+// askAny asks one after the other as long as none answers within anyTimeout. reached is
+// told each time that the question is at the server.
+func askAny[T any](ctx context.Context, p *process, kind, key string, reached func(), serves func(*process) bool, hand func(t *process, reply func(T, error))) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	for {
+		try, stop := context.WithTimeout(ctx, anyTimeout)
+		answer, err := ask(try, p, kind, key, false, one(func() *process { reached(); return p.w.any(serves) }), hand)
+		silent := try.Err() != nil
+		stop()
+		if err == nil || !silent || ctx.Err() != nil {
+			return answer, err
+		}
+	}
 }
 
 func (t transportOf) AskRedelivery(ctx context.Context, q *queue.Redelivery) (queue.Reply, error) {
-	w := t.p.w
-	return ask(ctx, t.p, "redelivery", string(q.Job)+" "+strconv.Itoa(q.Deliveries), false,
-		func() *process {
-			w.history.asked(t.p, q.Job)
-			return w.any(func(p *process) bool { return p.redelivery != nil })
-		},
+	return askAny(ctx, t.p, "redelivery", string(q.Job)+" "+strconv.Itoa(q.Deliveries), func() { t.p.w.history.asked(t.p, q.Job) },
+		func(p *process) bool { return p.redelivery != nil },
 		func(p *process, reply func(queue.Reply, error)) {
 			p.mu.Lock()
 			handler := p.redelivery
@@ -367,8 +398,8 @@ func (t transportOf) AskHolder(ctx context.Context, job engine.JobID) (bool, err
 }
 
 func (p *process) loadMemory(ctx context.Context, session string, n int) ([]json.RawMessage, error) {
-	return ask(ctx, p, "ask memory", session, false,
-		func() *process { return p.w.any(func(p *process) bool { return p.memory != nil }) },
+	return askAny(ctx, p, "ask memory", session, func() {},
+		func(p *process) bool { return p.memory != nil },
 		func(t *process, reply func([]json.RawMessage, error)) {
 			t.mu.Lock()
 			load := t.memory

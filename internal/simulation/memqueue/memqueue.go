@@ -35,10 +35,10 @@ type message struct {
 	data       []byte
 	published  time.Time
 	deliveries int
-	// pending: it was given to somebody, whose time is up at due. Otherwise it may be
-	// given out from due on; again is its place among those that were given out before.
-	pending bool
-	due     time.Time
+	// given: it was given to somebody. It may be given out from due on: when that one's
+	// time is up, or the delay is over after which it was given back.
+	given bool
+	due   time.Time
 }
 
 // Delivery is a message given to somebody.
@@ -89,7 +89,7 @@ func (s *Stream) Take(now time.Time, groups ...string) (Delivery, bool) {
 		return Delivery{}, false
 	}
 	next.deliveries++
-	next.pending, next.due = true, now.Add(s.ackWait)
+	next.given, next.due = true, now.Add(s.ackWait)
 	return Delivery{Data: next.data, Deliveries: next.deliveries, Published: next.published, Ack: s.ack(next)}, true
 }
 
@@ -131,14 +131,15 @@ func (s *Stream) Ack(ack string) {
 
 // Nak has a message given out again after a delay.
 func (s *Stream) Nak(now time.Time, ack string, delay time.Duration) {
-	if m := s.find(ack); m != nil && m.pending {
-		m.pending, m.due = false, now.Add(max(delay, 0))
+	if m := s.find(ack); m != nil && m.given && !m.free(now) {
+		m.due = now.Add(max(delay, 0))
 	}
 }
 
-// InProgress gives whoever has a message one more ack wait.
+// InProgress gives whoever has a message one more ack wait, also after a Nak whose delay
+// is not over.
 func (s *Stream) InProgress(now time.Time, ack string) {
-	if m := s.find(ack); m != nil && m.pending && !m.free(now) {
+	if m := s.find(ack); m != nil && m.given && !m.free(now) {
 		m.due = now.Add(s.ackWait)
 	}
 }
@@ -150,16 +151,17 @@ func (s *Stream) Purge(subject string) {
 	}
 }
 
-// Wipe removes everything, as when the stream was deleted and created again.
+// Wipe removes everything, as when the stream was deleted and created again. Messages are
+// numbered anew, so that an ack from before may name one of them.
 func (s *Stream) Wipe() {
-	s.messages = nil
+	s.messages, s.sequence = nil, 0
 	clear(s.subjects)
 }
 
 // Restart forgets who has what, as a server does that was killed.
 func (s *Stream) Restart(now time.Time) {
 	for _, m := range s.messages {
-		m.pending, m.due, m.deliveries = false, now, 0
+		m.given, m.due, m.deliveries = false, now, 0
 	}
 }
 
