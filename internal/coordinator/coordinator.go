@@ -18,12 +18,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/internal/runner"
+	"github.com/reprise-engine/reprise/internal/telemetry"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/expression"
 	"github.com/reprise-engine/reprise/pkg/node"
@@ -84,6 +86,8 @@ type Config struct {
 	// Version of the program, shown in the micro service; empty is 0.0.0.
 	Version string
 	Now     func() time.Time // nil: time.Now
+	// Telemetry is told what happens; nil is nobody.
+	Telemetry *telemetry.Coordinator
 
 	// Lanes is the number of groups that are handled at once (default 4), Group
 	// the greatest number of events one takes together (default 64).
@@ -132,6 +136,8 @@ type Coordinator struct {
 	mu       sync.RWMutex // guards draining
 	draining bool
 	handing  sync.WaitGroup // work that is being handed in; none is added while draining
+
+	started, finished atomic.Uint64 // executions, since New
 }
 
 // New returns a coordinator that is not started.

@@ -91,6 +91,7 @@ func (c *Coordinator) onRedelivery(q *queue.Redelivery, reply func(queue.Reply))
 	}
 	verdict := queue.Reply{}
 	var lost *queue.DeadLetter
+	var observe func()
 	c.hand(&work{
 		id: q.Execution, fresh: true,
 		handle: func(x *execution) error {
@@ -123,6 +124,8 @@ func (c *Coordinator) onRedelivery(q *queue.Redelivery, reply func(queue.Reply))
 				Reason: engine.ReasonWorkerLost, Node: job.Entry.Node, RunIndex: job.Entry.Run,
 				Job: q.Job, Attempts: job.Attempt, Deliveries: max(q.Deliveries, job.GivenAgain+1), Error: message, At: c.now(),
 			}
+			gone := job.Job
+			observe = func() { c.observeLost(x, &gone) }
 			return x.apply(c, engine.WorkerLost{At: c.now(), Job: q.Job, Message: message})
 		},
 		finish: func(err error) {
@@ -134,6 +137,7 @@ func (c *Coordinator) onRedelivery(q *queue.Redelivery, reply func(queue.Reply))
 			case lost != nil:
 				c.log.Warn("job given up", zap.String("execution_id", string(q.Execution)), zap.String("node", lost.Node),
 					zap.Int("run_index", lost.RunIndex), zap.Int("deliveries", lost.Deliveries))
+				observe()
 				if err := c.config.Transport.PublishDead(c.ctx, lost); err != nil {
 					c.log.Error("dead letter was not stored", zap.Error(err))
 				}
@@ -176,6 +180,7 @@ func (c *Coordinator) publishJobs(jobs []*queue.Job) {
 			var failed []*queue.Job
 			var queued []engine.JobID
 			for i, err := range wait() {
+				c.observePublished(jobs[i], err)
 				if errors.Is(err, queue.ErrQueued) && jobs[i].Confirm {
 					queued = append(queued, jobs[i].ID)
 				}
@@ -289,6 +294,7 @@ func (c *Coordinator) timerLoop() {
 				return
 			}
 			for _, d := range due {
+				c.config.Telemetry.TimerLate(time.Duration(now-d.At) * time.Millisecond)
 				c.hand(c.timerWork(d))
 			}
 			// Every shard gives its share of a page, so one that is not full does
@@ -345,6 +351,7 @@ func (c *Coordinator) sweepLoop() {
 			c.log.Warn("executions without sign of life cannot be read", zap.Error(err))
 			return
 		}
+		c.config.Telemetry.Swept(len(stale))
 		for _, id := range stale {
 			c.hand(c.sweepWork(id))
 		}

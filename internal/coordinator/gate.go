@@ -345,6 +345,7 @@ func (c *Coordinator) admit(gate string, id engine.ExecutionID, from *engine.Sta
 				done(nil)
 			default:
 				if began {
+					c.observeStart()
 					c.log.Info("execution admitted", zap.String("execution_id", string(id)), zap.String("gate", gate))
 				}
 				do(done)

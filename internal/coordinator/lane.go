@@ -76,6 +76,7 @@ func (l *lane) run() {
 				more = false
 			}
 		}
+		l.c.config.Telemetry.Group(len(group), time.Duration(l.c.now()-first.at)*time.Millisecond)
 		l.handle(group)
 		l.since.Store(0)
 	}
@@ -168,7 +169,9 @@ func (l *lane) commit(ctx context.Context, commits []state.Commit) []error {
 		return nil
 	}
 	failpoint.Hit("before-commit")
+	start := time.Now()
 	errs := l.c.config.Store.Commit(ctx, commits)
+	l.c.observeCommit(time.Since(start), errs)
 	failpoint.Hit("after-commit")
 	return errs
 }
@@ -339,6 +342,7 @@ func (l *lane) publish(done []*batch) {
 			job := l.c.buildJob(b.x.program, b.x.state, &ready[k])
 			// Whoever repeats an event that we are slow with publishes its jobs too.
 			job.Confirm = repeated || now-ready[k].DispatchedAt > slowAfter
+			job.TraceParent = l.c.config.Telemetry.TraceParent(&b.x.state.Meta)
 			addRunData(b.x.program, b.x.state, job, &ready[k])
 			offers = append(offers, l.c.offerOf(b.x, job, &ready[k]))
 		}
@@ -364,6 +368,7 @@ func (l *lane) publish(done []*batch) {
 		switch status := b.x.state.Meta.Status; {
 		case status.Finished():
 			delete(l.cache, b.x.id)
+			l.c.observeEnd(b.x, steps[i].Done)
 			if steps[i].Done {
 				l.c.logFinished(b.x)
 			}

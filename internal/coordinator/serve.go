@@ -97,6 +97,7 @@ func (c *Coordinator) onDurable(d DurableSubmission) {
 		case problem.Code == queue.CodeUnavailable || problem.Code == queue.CodeFull || problem.Code == queue.CodeOverloaded:
 			d.Nak(max(retrySubmission, time.Duration(problem.RetryAfter)*time.Millisecond))
 		default:
+			c.config.Telemetry.Refused(problem)
 			c.log.Warn("durable submission refused", zap.String("execution_id", string(d.Submitted().ID)), zap.String("code", problem.Code))
 			d.Term(problem)
 		}

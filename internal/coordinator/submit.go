@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/reprise-engine/reprise/internal/telemetry"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/state"
@@ -20,6 +21,7 @@ import (
 // its id, or with what is wrong. A submission with the id of an execution that
 // exists is answered like the first one, so it can be repeated.
 func (c *Coordinator) Submit(ctx context.Context, sub *queue.Submission, answer func(engine.ExecutionID, *queue.Problem)) {
+	answer = c.observeSubmission(answer)
 	if problem := c.overloaded(sub.ID); problem != nil {
 		answer("", problem)
 		return
@@ -44,7 +46,7 @@ func (c *Coordinator) Submit(ctx context.Context, sub *queue.Submission, answer 
 	meta := engine.Meta{
 		ID: id, Mode: mode, WorkflowHash: p.workflow.Hash,
 		WorkflowID: p.workflow.ID, WorkflowName: p.workflow.Name,
-		Priority: p.priority(sub.Priority), Tenant: sub.Tenant,
+		Priority: p.priority(sub.Priority), Tenant: sub.Tenant, TraceParent: telemetry.TraceParent(sub.TraceParent),
 	}
 	if sub.WorkflowID != "" {
 		meta.WorkflowID = sub.WorkflowID
@@ -102,6 +104,7 @@ func (c *Coordinator) store(p *program, meta engine.Meta, ev engine.Event, place
 				c.log.Info("execution waits for its turn", zap.String("execution_id", string(meta.ID)), zap.String("workflow", meta.WorkflowName),
 					zap.Int("position", place.position))
 			case err == nil:
+				c.observeStart()
 				c.log.Info("execution started", zap.String("execution_id", string(meta.ID)), zap.String("workflow", meta.WorkflowName),
 					zap.String("mode", meta.Mode))
 			}

@@ -58,13 +58,15 @@ type identity struct {
 
 	Priority string `json:"priority,omitempty"`
 	Tenant   string `json:"tenant,omitempty"`
+
+	TraceParent string `json:"traceparent,omitempty"`
 }
 
 func identityOf(m Meta) identity {
 	return identity{
 		m.ID, m.WorkflowHash, m.WorkflowID, m.WorkflowName, m.Mode, m.Flags,
 		m.Parent, m.Root, m.Depth, m.RetryOf, m.Destination,
-		m.Priority, m.Tenant,
+		m.Priority, m.Tenant, m.TraceParent,
 	}
 }
 
@@ -208,7 +210,7 @@ func RestoreMeta(fields map[string][]byte) (Meta, error) {
 		ID: id.ID, WorkflowHash: id.WorkflowHash, WorkflowID: id.WorkflowID, WorkflowName: id.WorkflowName,
 		Mode: id.Mode, Flags: id.Flags,
 		Parent: id.Parent, Root: id.Root, Depth: id.Depth, RetryOf: id.RetryOf, Destination: id.Destination,
-		Priority: id.Priority, Tenant: id.Tenant,
+		Priority: id.Priority, Tenant: id.Tenant, TraceParent: id.TraceParent,
 		Status: p.Status, StartedAt: p.StartedAt, StoppedAt: p.StoppedAt, LastNode: p.LastNode, Error: p.Error,
 		NextIndex: p.NextIndex, NextJob: p.NextJob, NextTop: p.NextTop, NextLast: p.NextLast, NextJoin: p.NextJoin,
 		LastWebhook: p.LastWebhook - 1, TimeLeft: p.TimeLeft, Orphans: orphans, RunBytes: p.RunBytes,

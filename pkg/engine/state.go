@@ -55,6 +55,8 @@ type Meta struct {
 	// Priority ("high", "low"; "" is normal) and Tenant of its jobs among those of others.
 	Priority string `json:"priority,omitempty"`
 	Tenant   string `json:"tenant,omitempty"`
+	// TraceParent is the W3C trace context of who asked for the execution.
+	TraceParent string `json:"traceparent,omitempty"`
 	// Destination of a run up to a node.
 	Destination *Destination `json:"destination,omitempty"`
 	Status      Status       `json:"status"`

@@ -113,6 +113,9 @@ type Services struct {
 	LoadMemory func(ctx context.Context, session string, n int) ([]json.RawMessage, error)
 	// RunScript runs the JavaScript of a Code node.
 	RunScript func(ctx context.Context, call *Call, script Script) (*ScriptResult, error)
+	// ObserveModel is called around a question to a language model, which is asked with the
+	// context that it returns; nil observes nothing.
+	ObserveModel func(ctx context.Context, call *ModelCall) (_ context.Context, end func())
 }
 
 // Script is JavaScript to run with the globals of a Code node.

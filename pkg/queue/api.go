@@ -245,6 +245,7 @@ func (c *Conn) submitEndpoint(submit func(context.Context, *Submission, func(eng
 			c.fail(r.Reply(), &Problem{Code: CodeBadRequest, Message: fmt.Sprintf("submission cannot be read: %v", err)})
 			return
 		}
+		s.tracedBy(nats.Header(r.Headers()))
 		submit(ctx, s, func(id engine.ExecutionID, problem *Problem) {
 			<-room
 			c.deleteBlob(blobOf(nats.Header(r.Headers())))

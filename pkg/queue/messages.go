@@ -159,6 +159,9 @@ type Submission struct {
 	// ({"node": [record …]}) what it has is not run again.
 	Destination *engine.Destination         `json:"destination,omitempty"`
 	RunData     map[string][]*engine.Record `json:"runData,omitempty"`
+	// TraceParent is the W3C trace context of whoever submits: the execution's trace links to it.
+	// The header traceparent of the message says the same.
+	TraceParent string `json:"traceparent,omitempty"`
 }
 
 // Problem is an error answer of the API. Codes are documented in docs/protocol.md.

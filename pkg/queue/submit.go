@@ -126,6 +126,7 @@ func (c *Conn) ConsumeSubmissions(_ context.Context, handler func(*SubmitMsg)) (
 				s.Term(&Problem{Code: CodeBadRequest, Message: fmt.Sprintf("submission cannot be read: %v", err)})
 				continue
 			}
+			s.Submission.tracedBy(m.Header)
 			handler(s)
 		}
 	})
