@@ -148,7 +148,7 @@ func (s *Store) Questions(_ context.Context, limit int, cursor string) (asked []
 func (s *Store) List(_ context.Context, f state.Filter) (page []state.Summary, next string, err error) {
 	for _, st := range f.Status {
 		switch st {
-		case engine.StatusRunning, engine.StatusWaiting, engine.StatusSuccess, engine.StatusError, engine.StatusCanceled:
+		case engine.StatusNew, engine.StatusRunning, engine.StatusWaiting, engine.StatusSuccess, engine.StatusError, engine.StatusCanceled:
 		default:
 			return nil, "", fmt.Errorf("list executions: %w: unknown status %q", state.ErrFilter, st)
 		}

@@ -11,6 +11,7 @@ type Left struct {
 	Active    []string // executions that are to be swept
 	Timers    []string // "<execution>|<timer>"
 	Questions []string // tokens
+	Gates     []string // of which somebody holds a place or waits for one
 }
 
 // Left lists what must still be attended to, for checks that nothing is.
@@ -23,7 +24,12 @@ func (s *Store) Left() Left {
 		}
 		return list
 	}
-	return Left{Active: names(s.active), Timers: names(s.timers), Questions: names(s.questions)}
+	var gates []string
+	for name := range s.gates {
+		gates = append(gates, name)
+	}
+	slices.Sort(gates)
+	return Left{Gates: gates, Active: names(s.active), Timers: names(s.timers), Questions: names(s.questions)}
 }
 
 // Executions lists the ids of all executions, sorted.

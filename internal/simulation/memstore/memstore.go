@@ -42,6 +42,9 @@ type Store struct {
 	workflows  map[string][]byte
 	named      map[string]state.WorkflowRecord
 	secrets    map[string][]byte
+	gates      map[string]*gate
+	turns      map[string]int64 // name: until when it is taken
+	limits     map[string]*limit
 }
 
 // tokens is how many commits an execution remembers, as in pkg/state.
@@ -50,7 +53,7 @@ const tokens = 8
 type execution struct {
 	version                  uint64
 	status                   engine.Status
-	started, stopped         int64
+	started, stopped, moved  int64
 	workflowID, workflowName string
 	tokens                   [tokens]string
 	tables                   engine.Tables
@@ -72,6 +75,7 @@ func New(c Config) *Store {
 		config: c, executions: map[engine.ExecutionID]*execution{},
 		active: map[string]int64{}, timers: map[string]int64{}, questions: map[string]int64{}, finished: map[string]int64{},
 		memory: map[string]*memory{}, workflows: map[string][]byte{}, named: map[string]state.WorkflowRecord{}, secrets: map[string][]byte{},
+		gates: map[string]*gate{}, turns: map[string]int64{}, limits: map[string]*limit{},
 	}
 }
 
@@ -151,6 +155,7 @@ func (s *Store) commit(c *state.Commit) error {
 	}
 	x.version++
 	x.status = c.Status
+	x.moved = c.At
 	x.tokens[x.version%tokens] = c.Token
 	s.schedule(c, x, creates)
 	return nil
@@ -185,7 +190,7 @@ func check(c *state.Commit) error {
 		return err
 	}
 	switch c.Status {
-	case engine.StatusRunning, engine.StatusWaiting, engine.StatusSuccess, engine.StatusError, engine.StatusCanceled:
+	case engine.StatusNew, engine.StatusRunning, engine.StatusWaiting, engine.StatusSuccess, engine.StatusError, engine.StatusCanceled:
 	default:
 		return fmt.Errorf("status %q cannot be stored", c.Status)
 	}
