@@ -41,7 +41,7 @@ func (a *announcer) loop() {
 func (a *announcer) say(last bool) {
 	w := a.w
 	n := queue.WorkerNotice{
-		ID: w.config.Instance, Name: w.config.Name, Slots: w.config.Slots, Pools: w.config.PoolSlots, Busy: w.busyByPool(),
+		ID: w.config.Instance, Name: w.config.Name, Slots: w.config.Slots, Pools: w.config.PoolSlots, Busy: w.BusyByPool(),
 		Draining: w.fetching.Err() != nil, Gone: last,
 	}
 	switch {
@@ -58,8 +58,8 @@ func (a *announcer) say(last bool) {
 	}
 }
 
-// busyByPool counts the jobs held; nil when there are none.
-func (w *Worker) busyByPool() map[string]int {
+// BusyByPool is the number of jobs held by pool, nil when there are none.
+func (w *Worker) BusyByPool() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var busy map[string]int

@@ -16,6 +16,7 @@ import (
 
 	"github.com/reprise-engine/reprise/internal/failpoint"
 	"github.com/reprise-engine/reprise/internal/runner"
+	"github.com/reprise-engine/reprise/internal/telemetry"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/queue"
@@ -79,6 +80,8 @@ type Config struct {
 	// Instance tells this process from others of the same name, before and after it;
 	// empty draws one.
 	Instance string
+	// Telemetry is told what happens; nil is nobody.
+	Telemetry *telemetry.Worker
 }
 
 // lateAfter is how long after its commit a job may enter the stream without
@@ -167,6 +170,7 @@ func (w *Worker) Drop(jobs []engine.JobID) {
 	for _, id := range jobs {
 		if h := w.held[id]; h != nil {
 			h.dropped = true
+			w.config.Telemetry.Dropped()
 			h.cancel()
 		}
 	}
@@ -225,6 +229,9 @@ func (w *Worker) handle(d Delivery) {
 	log := w.log.WithLazy(zap.String("execution_id", string(job.Execution)), zap.String("job", string(job.ID)),
 		zap.Int("run_index", job.RunIndex), zap.Int("attempt", job.Attempt))
 
+	if d.Deliveries() > 1 {
+		w.config.Telemetry.Redelivered()
+	}
 	if suspicious := w.mustAsk(d); (suspicious || job.Once) && !w.allowed(ctx, d, suspicious, log) {
 		return
 	}
@@ -288,9 +295,11 @@ func (w *Worker) run(ctx context.Context, job *queue.Job, log *zap.Logger) (node
 			over = timer.C
 		case <-over:
 			log.Warn("node code does not end; its slot is freed", zap.Int64("abandoned", w.abandoned.Add(1)))
+			w.config.Telemetry.Abandoned(1)
 			go func() {
 				<-done
 				w.abandoned.Add(-1)
+				w.config.Telemetry.Abandoned(-1)
 			}()
 			if ctx.Err() != nil {
 				return node.Result{}, runner.ErrStopped
@@ -388,6 +397,7 @@ func (w *Worker) allowed(ctx context.Context, d Delivery, suspicious bool, log *
 			return true
 		case err == nil && reply.Verdict == queue.VerdictDrop:
 			log.Debug("job dropped: it was answered or cancelled")
+			w.config.Telemetry.Dropped()
 			_ = d.Term()
 			return false
 		case err == nil:
@@ -410,6 +420,8 @@ func questionOf(d Delivery) *queue.Redelivery {
 // deliver sends a result until a coordinator confirms it. When the worker must
 // stop before that, the job is handed back and will run again.
 func (w *Worker) deliver(ctx context.Context, h *heldJob, result *queue.Result, log *zap.Logger) {
+	w.config.Telemetry.Unconfirmed(1)
+	defer w.config.Telemetry.Unconfirmed(-1)
 	// The result outlives a cancel of its job: the coordinator knows best.
 	send, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -462,6 +474,8 @@ func (w *Worker) keepAlive() {
 		for _, h := range held {
 			if err := h.InProgress(); err != nil {
 				w.log.Debug("lease was not extended", zap.String("job", string(h.Job().ID)), zap.Error(err))
+			} else {
+				w.config.Telemetry.LeaseExtended()
 			}
 			if h.signs++; h.signs%signsPerDoubt == 0 {
 				w.loops.Go(func() { w.doubt(h) })
