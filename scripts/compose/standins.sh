@@ -6,7 +6,11 @@
 # ensure_image NAME MAKER: what is there is kept, else pulled, else made.
 ensure_image() {
   local name=$1 maker=$2
-  docker image inspect "$name" >/dev/null 2>&1 && return
+  # A stand-in for Go holds the modules of one go.sum.
+  case "$(docker image inspect --format '{{index .Config.Labels "reprise.go-sum"}}' "$name" 2>/dev/null || echo missing)" in
+    missing) ;;
+    '' | '<no value>' | "$(go_sum)") return ;;
+  esac
   if [ -z "${REPRISE_COMPOSE_NO_PULL:-}" ] && timeout 60 docker pull --quiet "$name" >/dev/null 2>&1; then
     say "$name pulled"
     return
@@ -17,6 +21,8 @@ ensure_image() {
   "$maker" "$root" "$name"
   rm -rf "$root"
 }
+
+go_sum() { cksum <go.sum | tr ' ' -; }
 
 # base_files DIR: a shell and the few commands that entry points and health checks call.
 base_files() {
@@ -80,5 +86,5 @@ make_golang() {
   mv "$cache/cache/download"/* "$root/modules/"
   rm -rf "$cache"
   tar -C "$root" -c . | docker import --change "ENV $path" --change 'ENV HOME=/root' --change 'ENV GOPATH=/go' \
-    --change 'ENV GOTOOLCHAIN=local' --change 'ENV GOPROXY=file:///modules' - "$2" >/dev/null
+    --change "LABEL reprise.go-sum=$(go_sum)" --change 'ENV GOTOOLCHAIN=local' --change 'ENV GOPROXY=file:///modules' - "$2" >/dev/null
 }
