@@ -1,4 +1,4 @@
-// Package health serves a process's /healthz and /readyz.
+// Package health serves a process's /healthz and /readyz, and what else operators read there.
 package health
 
 import (
@@ -20,10 +20,16 @@ type Server struct {
 // ready" and not as silence.
 const checkTimeout = 2 * time.Second
 
+// Page is something else to be read at the same address, such as metrics.
+type Page struct {
+	Path    string // "/metrics"
+	Handler http.Handler
+}
+
 // Serve listens on addr ("127.0.0.1:8081") and answers until Close. /healthz says that
 // the process runs; /readyz is 200 when check returns nil and 503 with its text
 // when not.
-func Serve(addr string, check func(context.Context) error) (*Server, error) {
+func Serve(addr string, check func(context.Context) error, pages ...Page) (*Server, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for health checks: %w", err)
@@ -39,6 +45,9 @@ func Serve(addr string, check func(context.Context) error) (*Server, error) {
 		}
 		fmt.Fprintln(w, "ready")
 	})
+	for _, p := range pages {
+		mux.Handle("GET "+p.Path, p.Handler)
+	}
 	s := &Server{http: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, listener: listener}
 	go func() { _ = s.http.Serve(listener) }() // returns when Close closes the listener
 	return s, nil

@@ -41,6 +41,7 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 			Now: r.config.Now, HTTP: r.config.HTTP,
 			Parameters:  &resolver{evaluator: r.config.Evaluator, base: scope},
 			Credentials: r.noting(secrets), LoadMemory: r.config.LoadMemory, RunScript: r.runScript(scope),
+			ObserveModel: r.config.ObserveModel,
 		},
 	}
 	top := base

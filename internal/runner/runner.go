@@ -34,6 +34,10 @@ type Config struct {
 	Credentials func(ctx context.Context, credentialType string, ref workflow.CredentialRef) (map[string]any, error)
 	// LoadMemory reads a conversation; nil: conversations are empty.
 	LoadMemory func(ctx context.Context, session string, n int) ([]json.RawMessage, error)
+	// ObserveJob is called around the run of a node's code, which runs with the context that it returns;
+	// ObserveModel around questions to models. nil observes nothing.
+	ObserveJob   func(ctx context.Context, job *queue.Job, n *workflow.Node, p *queue.Plan) (_ context.Context, end func(*node.Result, error))
+	ObserveModel func(ctx context.Context, call *node.ModelCall) (_ context.Context, end func())
 	// MaxResultBytes bounds the JSON of one result; 0 is no bound.
 	MaxResultBytes int
 }
@@ -82,7 +86,7 @@ func (r *Runner) Run(ctx context.Context, job *queue.Job, data node.RunData) (no
 }
 
 // RunPlan is Run for a caller that holds the job's plan already decoded.
-func (r *Runner) RunPlan(ctx context.Context, job *queue.Job, plan *Plan, data node.RunData) (node.Result, error) {
+func (r *Runner) RunPlan(ctx context.Context, job *queue.Job, plan *Plan, data node.RunData) (result node.Result, err error) {
 	n := plan.nodes[plan.Node]
 	typ, ok := r.config.Registry.Find(n.Type, n.TypeVersion)
 	if !ok {
@@ -99,6 +103,16 @@ func (r *Runner) RunPlan(ctx context.Context, job *queue.Job, plan *Plan, data n
 		ctx, cancel = context.WithTimeout(ctx, time.UnixMilli(job.Deadline).Sub(r.config.Now()))
 		defer cancel()
 	}
+	if r.config.ObserveJob != nil {
+		var end func(*node.Result, error)
+		ctx, end = r.config.ObserveJob(ctx, job, n, &plan.Plan)
+		defer func() { end(&result, err) }()
+	}
+	return r.runCode(ctx, job, plan, n, typ, data)
+}
+
+// runCode runs a node's code until ctx ends.
+func (r *Runner) runCode(ctx context.Context, job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Type, data node.RunData) (node.Result, error) {
 	secrets := &redact.Set{}
 	call := r.call(job, plan, n, typ, data, secrets)
 	result, err := execute(ctx, typ, call)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/internal/config"
@@ -19,6 +20,7 @@ import (
 	"github.com/reprise-engine/reprise/internal/health"
 	"github.com/reprise-engine/reprise/internal/nodetypes"
 	"github.com/reprise-engine/reprise/internal/runner"
+	"github.com/reprise-engine/reprise/internal/telemetry"
 	"github.com/reprise-engine/reprise/internal/worker"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/expression"
@@ -31,7 +33,7 @@ type Coordinator struct {
 	NATSURL       string        `env:"REPRISE_NATS_URL" envDefault:"nats://127.0.0.1:4222" help:"NATS server with JetStream"`
 	RedisURL      string        `env:"REPRISE_REDIS_URL" envDefault:"redis://127.0.0.1:6379/0" help:"Redis, or a comma list of Redis Cluster nodes"`
 	LogLevel      string        `env:"REPRISE_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
-	MetricsAddr   string        `env:"REPRISE_METRICS_ADDR" help:"address for /healthz and /readyz, such as 127.0.0.1:9090; empty is off"`
+	MetricsAddr   string        `env:"REPRISE_METRICS_ADDR" help:"address for /metrics, /healthz and /readyz, such as 127.0.0.1:9090; empty is off"`
 	Retention     time.Duration `env:"REPRISE_RETENTION" envDefault:"24h" help:"how long finished executions are kept"`
 	DeliveryLimit int           `env:"REPRISE_DELIVERY_LIMIT" envDefault:"3" help:"how often a job is given to a worker before it is given up"`
 	SweepAfter    time.Duration `env:"REPRISE_SWEEP_AFTER" envDefault:"5s" help:"how long an execution may be without any event before its open jobs are published again; after that it is looked at half as often"`
@@ -54,6 +56,7 @@ type Coordinator struct {
 
 	NATSAccess
 	RedisAccess
+	Traces
 
 	OnLive func(engine.ExecutionID, []engine.Live) `env:"-"`
 }
@@ -62,7 +65,7 @@ type Coordinator struct {
 type Worker struct {
 	NATSURL         string        `env:"REPRISE_NATS_URL" envDefault:"nats://127.0.0.1:4222" help:"NATS server with JetStream"`
 	LogLevel        string        `env:"REPRISE_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
-	MetricsAddr     string        `env:"REPRISE_METRICS_ADDR" help:"address for /healthz and /readyz, such as 127.0.0.1:9091; empty is off"`
+	MetricsAddr     string        `env:"REPRISE_METRICS_ADDR" help:"address for /metrics, /healthz and /readyz, such as 127.0.0.1:9091; empty is off"`
 	Pools           []string      `env:"REPRISE_WORKER_POOLS" envDefault:"default" help:"pools whose jobs this worker runs; gpu:2 runs two jobs of the pool gpu at once"`
 	Concurrency     int           `env:"REPRISE_WORKER_CONCURRENCY" envDefault:"32" help:"jobs that run at once"`
 	Lease           time.Duration `env:"REPRISE_JOB_LEASE" envDefault:"6s" help:"how long a job may be without a sign of life, which workers give three times as often, before another worker gets it (ack wait)"`
@@ -82,12 +85,15 @@ type Worker struct {
 	MaxResultBytes int               `env:"REPRISE_MAX_RESULT_BYTES" envDefault:"67108864" help:"greatest size of one node's output"`
 
 	NATSAccess
+	Traces
 }
 
 // Process is a running service.
 type Process struct {
 	// Stop ends it gracefully; when ctx ends first, at once.
 	Stop func(ctx context.Context)
+	// MetricsAddr is where metrics and health are read, "" when nowhere.
+	MetricsAddr string
 	// Healthy says whether it can work.
 	Healthy func(ctx context.Context) error
 	// Stats of its connections; nil where there is none.
@@ -148,7 +154,15 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		Limits:     engine.Limits{RunsPerNode: s.MaxRunsPerNode, Depth: s.MaxDepth, RunDataBytes: int64(s.MaxRunData)},
 		MaxBacklog: s.MaxBacklog, MaxBacklogBytes: s.MaxBacklogBytes, MaxSubmissionBytes: s.MaxSubmission,
 		DeliveryLimit: s.DeliveryLimit, SweepAfter: s.SweepAfter, OnLive: s.OnLive,
+		ID: uuid.NewString(),
 	}
+	watch, err := observeCoordinator(ctx, s, config.ID, log)
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
+	closers = append(closers, watch.tracing.Stop)
+	config.Telemetry = watch.coordinator
 	if signer != nil {
 		config.Links = signer
 	}
@@ -174,7 +188,8 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		closeAll()
 		return nil, err
 	}
-	stopHealth, err := serveHealth(s.MetricsAddr, p.Healthy, log)
+	watch.figures(c, store, conn, s.StuckAfter)
+	stopHealth, err := serveHealth(p, s.MetricsAddr, watch.handler(log), log)
 	if err != nil {
 		stopHTTP(ctx)
 		c.Stop(ctx)
@@ -207,8 +222,13 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 	if err != nil {
 		return nil, err
 	}
+	slotsOf := poolSlots(pools, slots, s.Concurrency)
 	name, _ := os.Hostname()
 	name = fmt.Sprintf("%s-%d", name, os.Getpid())
+	watch, err := observeWorker(ctx, s, name, log)
+	if err != nil {
+		return nil, err
+	}
 	conn, err := queue.Connect(ctx, s.NATSAccess.Config(s.NATSURL, "reprise-worker", log))
 	if err != nil {
 		return nil, err
@@ -236,6 +256,7 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 		<-warmed
 		_ = evaluator.Close()
 		conn.Close()
+		watch.tracing.Stop()
 	}
 	jobs, err := conn.Jobs(ctx, pools, queue.WorkerConfig{Slots: s.Concurrency, AckWait: s.Lease, PoolSlots: slots})
 	if err != nil {
@@ -244,10 +265,11 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 	}
 	w := worker.New(worker.Config{
 		Name: name, Source: source{jobs}, Transport: conn, Log: log, Lease: s.Lease,
-		Announce: conn.AnnounceWorker, Slots: s.Concurrency, PoolSlots: poolSlots(pools, slots, s.Concurrency),
+		Announce: conn.AnnounceWorker, Slots: s.Concurrency, PoolSlots: slotsOf, Telemetry: watch.worker,
 		Runner: runner.New(runner.Config{
 			Registry:  nodetypes.RegistryWith(nodetypes.Config{MaxResponseBytes: int64(s.MaxResponse)}),
-			Evaluator: evaluator, Log: log, HTTP: &http.Client{Transport: web},
+			Evaluator: evaluator, Log: log, HTTP: &http.Client{Transport: watch.worker.RoundTripper(web)},
+			ObserveJob: watch.worker.Job, ObserveModel: watch.worker.ObserveModel,
 			Credentials: secrets.Get, MaxResultBytes: s.MaxResultBytes,
 			LoadMemory: func(ctx context.Context, session string, n int) ([]json.RawMessage, error) {
 				return conn.LoadMemory(ctx, session, n)
@@ -269,7 +291,9 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 	}
 	w.Start()
 	healthy := func(context.Context) error { return conn.Healthy() }
-	stopHealth, err := serveHealth(s.MetricsAddr, healthy, log)
+	watch.worker.Watch(telemetry.WorkerFigures{Slots: slotsOf, Busy: w.BusyByPool, NATS: conn.Stats})
+	p := &Process{Healthy: healthy, Queue: conn}
+	stopHealth, err := serveHealth(p, s.MetricsAddr, watch.handler(log), log)
 	stop := func(ctx context.Context) {
 		w.Stop(ctx)
 		jobs.Stop()
@@ -281,10 +305,11 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 		stop(ctx)
 		return nil, err
 	}
-	return &Process{Healthy: healthy, Queue: conn, Stop: func(ctx context.Context) {
+	p.Stop = func(ctx context.Context) {
 		stop(ctx)
 		stopHealth()
-	}}, nil
+	}
+	return p, nil
 }
 
 type submission struct{ *queue.SubmitMsg }
@@ -304,15 +329,17 @@ func (s source) Next(ctx context.Context) (worker.Delivery, error) {
 	return d, nil
 }
 
-func serveHealth(addr string, check func(context.Context) error, log *zap.Logger) (stop func(), err error) {
+// serveHealth serves a process's health and metrics, and notes where.
+func serveHealth(p *Process, addr string, metrics http.Handler, log *zap.Logger) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
-	server, err := health.Serve(addr, check)
+	server, err := health.Serve(addr, p.Healthy, health.Page{Path: "/metrics", Handler: metrics})
 	if err != nil {
 		return nil, err
 	}
-	log.Info("health checks are served", zap.String("addr", server.Addr()))
+	p.MetricsAddr = server.Addr()
+	log.Info("health checks and metrics are served", zap.String("addr", server.Addr()))
 	return func() { _ = server.Close() }, nil
 }
 

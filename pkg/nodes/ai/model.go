@@ -31,6 +31,7 @@ type reply struct {
 	Text   string
 	Calls  []toolCall
 	Finish string // the provider's reason to stop, may be empty
+	Model  string // the model that answered, may be empty
 	Usage  usage
 }
 
@@ -102,7 +103,7 @@ func (m *models) ask(ctx context.Context, item int, q question, known int, runs 
 			err = nil
 		}
 		if err == nil {
-			answer, err = model.ask(ctx, q)
+			answer, err = observed(ctx, m.user, model, q)
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

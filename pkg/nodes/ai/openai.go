@@ -20,6 +20,7 @@ const defaultBaseURL = "https://api.openai.com/v1"
 type openAI struct {
 	client    *openai.Client
 	model     string
+	server    string // host and port, for those who observe
 	responses bool // the Responses API in place of chat completions
 	settings  openAISettings
 	requests  []option.RequestOption
@@ -157,6 +158,7 @@ func (m *openAI) connect(ctx context.Context, call *node.Call, item int) error {
 		return operationError("Invalid base URL of the model", "It must start with http:// or https://.")
 	}
 	m.client = openAIClient(k)
+	m.server = serverOf(k.base)
 	for _, s := range []string{k.apiKey, k.headerValue} {
 		if len(s) > 3 {
 			m.secrets = append(m.secrets, s)

@@ -101,6 +101,7 @@ func readChat(body []byte) (*reply, error) {
 	r := &reply{
 		Text:   contentText(choice.Get("message.content")),
 		Finish: choice.Get("finish_reason").String(),
+		Model:  root.Get("model").String(),
 		Usage: usageOf(root.Get("usage.prompt_tokens"), root.Get("usage.completion_tokens"),
 			root.Get("usage.total_tokens")),
 	}

@@ -86,6 +86,7 @@ func readResponse(body []byte) (*reply, error) {
 	}
 	r := &reply{
 		Finish: root.Get("incomplete_details.reason").String(),
+		Model:  root.Get("model").String(),
 		Usage:  usageOf(root.Get("usage.input_tokens"), root.Get("usage.output_tokens"), root.Get("usage.total_tokens")),
 	}
 	var texts []string
