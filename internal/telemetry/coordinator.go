@@ -48,7 +48,7 @@ func NewCoordinator(version string, tracing *Tracing) *Coordinator {
 	c := &Coordinator{registry: r, tracing: tracing, pools: newBounded()}
 	c.started = r.counter("reprise_executions_started_total", "Executions that began; those that wait for their turn begin when they get it.")
 	ends := r.counters("reprise_executions_finished_total", "Executions that ended, by status (success, error, canceled) and the reason of an error.", "status", "reason")
-	seconds := r.histograms("reprise_execution_duration_seconds", "Time from the beginning of an execution to its end, waits included.", bucketsExecution, "status")
+	seconds := r.histogramVec("reprise_execution_duration_seconds", "Time from the beginning of an execution to its end, waits included.", bucketsExecution, "status")
 	c.finished = newFamily(func(f finish) finished {
 		return finished{ends.WithLabelValues(string(f.status), f.reason), seconds.WithLabelValues(string(f.status))}
 	})

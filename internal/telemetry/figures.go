@@ -41,25 +41,27 @@ func (c *Coordinator) Watch(f CoordinatorFigures) {
 	}
 }
 
-func description(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
-}
-
 var (
-	descUnfinished  = description("reprise_executions_unfinished", "Executions that are stored and not over, by status (new, running, waiting). All coordinators tell the same number.", "status")
-	descStuck       = description("reprise_executions_stuck", "Running executions that make no progress for REPRISE_STUCK_AFTER. All coordinators tell the same number.")
-	descApprovals   = description("reprise_approvals_open", "Questions that wait for a person's decision. All coordinators tell the same number.")
-	descDeadKept    = description("reprise_dead_letters_kept", "Dead letters in the stream REPRISE_DEAD. All coordinators tell the same number.")
-	descHeld        = description("reprise_jobs_held", "Jobs that the coordinator holds back, by pool and cause: room (workers are busy) or rate (a rate limit).", "pool", "cause")
-	descOutstanding = description("reprise_jobs_outstanding", "Jobs that were handed to NATS and are not answered.", "pool")
-	descOldest      = description("reprise_oldest_job_age_seconds", "Age of the oldest job that waits or is not answered; 0 when there is none.", "pool")
-	descQueued      = description("reprise_events_queued", "Events that wait for the coordinator's lanes.")
-	descLag         = description("reprise_lane_lag_seconds", "How long ago the event came that the slowest lane handles now; 0 when all rest.")
-	descRoundTrips  = description("reprise_redis_round_trips_total", "Waits for Redis: single commands and pipelines.")
-	descMessages    = description("reprise_nats_messages_total", "Messages on the connection to NATS, by direction (in, out).", "direction")
-	descBytes       = description("reprise_nats_bytes_total", "Bytes on the connection to NATS, by direction (in, out).", "direction")
-	descReconnects  = description("reprise_nats_reconnects_total", "Times that the connection to NATS was lost and made again.")
+	descUnfinished  = newAsked("gauge", "reprise_executions_unfinished", "Executions that are stored and not over, by status (new, running, waiting). All coordinators tell the same number.", "status")
+	descStuck       = newAsked("gauge", "reprise_executions_stuck", "Running executions that make no progress for REPRISE_STUCK_AFTER. All coordinators tell the same number.")
+	descApprovals   = newAsked("gauge", "reprise_approvals_open", "Questions that wait for a person's decision. All coordinators tell the same number.")
+	descDeadKept    = newAsked("gauge", "reprise_dead_letters_kept", "Dead letters in the stream REPRISE_DEAD. All coordinators tell the same number.")
+	descHeld        = newAsked("gauge", "reprise_jobs_held", "Jobs that the coordinator holds back, by pool and cause: room (workers are busy) or rate (a rate limit).", "pool", "cause")
+	descOutstanding = newAsked("gauge", "reprise_jobs_outstanding", "Jobs that were handed to NATS and are not answered.", "pool")
+	descOldest      = newAsked("gauge", "reprise_oldest_job_age_seconds", "Age of the oldest job that waits or is not answered; 0 when there is none.", "pool")
+	descQueued      = newAsked("gauge", "reprise_events_queued", "Events that wait for the coordinator's lanes.")
+	descLag         = newAsked("gauge", "reprise_lane_lag_seconds", "How long ago the event came that the slowest lane handles now; 0 when all rest.")
+	descRoundTrips  = newAsked("counter", "reprise_redis_round_trips_total", "Waits for Redis: single commands and pipelines.")
+	descMessages    = newAsked("counter", "reprise_nats_messages_total", "Messages on the connection to NATS, by direction (in, out).", "direction")
+	descBytes       = newAsked("counter", "reprise_nats_bytes_total", "Bytes on the connection to NATS, by direction (in, out).", "direction")
+	descReconnects  = newAsked("counter", "reprise_nats_reconnects_total", "Times that the connection to NATS was lost and made again.")
 )
+
+// askedOfCoordinators are what coordinatorCollector collects.
+var askedOfCoordinators = []asked{
+	descUnfinished, descStuck, descApprovals, descDeadKept, descHeld, descOutstanding, descOldest, descQueued, descLag,
+	descRoundTrips, descMessages, descBytes, descReconnects,
+}
 
 // coordinatorCollector is a prometheus.Collector.
 type coordinatorCollector struct {
@@ -73,20 +75,9 @@ type coordinatorCollector struct {
 
 // Describe implements prometheus.Collector.
 func (*coordinatorCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		descUnfinished, descStuck, descApprovals, descDeadKept, descHeld, descOutstanding, descOldest, descQueued, descLag,
-		descRoundTrips, descMessages, descBytes, descReconnects,
-	} {
-		ch <- d
+	for _, a := range askedOfCoordinators {
+		ch <- a.Desc
 	}
-}
-
-func gauge(d *prometheus.Desc, v float64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-}
-
-func counter(d *prometheus.Desc, v uint64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 }
 
 // Collect implements prometheus.Collector.
@@ -96,11 +87,11 @@ func (c *coordinatorCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if c.f.Lanes != nil {
 		queued, lag := c.f.Lanes()
-		ch <- gauge(descQueued, float64(queued))
-		ch <- gauge(descLag, lag.Seconds())
+		ch <- descQueued.value(float64(queued))
+		ch <- descLag.value(lag.Seconds())
 	}
 	if c.f.RedisRoundTrips != nil {
-		ch <- counter(descRoundTrips, c.f.RedisRoundTrips())
+		ch <- descRoundTrips.value(float64(c.f.RedisRoundTrips()))
 	}
 	if c.f.NATS != nil {
 		collectNATS(ch, c.f.NATS())
@@ -125,19 +116,19 @@ func (c *coordinatorCollector) collectPools(ch chan<- prometheus.Metric) {
 		sums[queue.DefaultPool] = queue.PoolNotice{}
 	}
 	for name, p := range sums {
-		ch <- gauge(descHeld, float64(p.Waiting), name, "room")
-		ch <- gauge(descHeld, float64(p.Limited), name, "rate")
-		ch <- gauge(descOutstanding, float64(p.Published), name)
-		ch <- gauge(descOldest, float64(p.Oldest)/1000, name)
+		ch <- descHeld.value(float64(p.Waiting), name, "room")
+		ch <- descHeld.value(float64(p.Limited), name, "rate")
+		ch <- descOutstanding.value(float64(p.Published), name)
+		ch <- descOldest.value(float64(p.Oldest)/1000, name)
 	}
 }
 
 func collectNATS(ch chan<- prometheus.Metric, s queue.Stats) {
-	ch <- counter(descMessages, s.InMsgs, "in")
-	ch <- counter(descMessages, s.OutMsgs, "out")
-	ch <- counter(descBytes, s.InBytes, "in")
-	ch <- counter(descBytes, s.OutBytes, "out")
-	ch <- counter(descReconnects, s.Reconnects)
+	ch <- descMessages.value(float64(s.InMsgs), "in")
+	ch <- descMessages.value(float64(s.OutMsgs), "out")
+	ch <- descBytes.value(float64(s.InBytes), "in")
+	ch <- descBytes.value(float64(s.OutBytes), "out")
+	ch <- descReconnects.value(float64(s.Reconnects))
 }
 
 // lately are the counts of the servers, at most CountEvery old. What cannot be had is left out:
@@ -154,19 +145,19 @@ func (c *coordinatorCollector) lately() []prometheus.Metric {
 	if c.f.Counts != nil {
 		if counts, err := c.f.Counts(ctx); err == nil {
 			for _, status := range []engine.Status{engine.StatusNew, engine.StatusRunning, engine.StatusWaiting} {
-				c.counts = append(c.counts, gauge(descUnfinished, float64(counts[status]), string(status)))
+				c.counts = append(c.counts, descUnfinished.value(float64(counts[status]), string(status)))
 			}
 		}
 	}
 	for _, one := range []struct {
-		desc *prometheus.Desc
-		ask  func(context.Context) (int, error)
+		metric asked
+		ask    func(context.Context) (int, error)
 	}{{descStuck, c.f.Stuck}, {descApprovals, c.f.Approvals}, {descDeadKept, c.f.DeadLetters}} {
 		if one.ask == nil {
 			continue
 		}
 		if n, err := one.ask(ctx); err == nil {
-			c.counts = append(c.counts, gauge(one.desc, float64(n)))
+			c.counts = append(c.counts, one.metric.value(float64(n)))
 		}
 	}
 	c.counted = time.Now()

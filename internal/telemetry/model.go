@@ -31,7 +31,7 @@ func (w *Worker) modelMetrics() {
 	calls := r.counters("reprise_model_calls_total", "Calls of language models, by outcome: success, timeout, canceled, rate_limited, 4xx, 5xx, other.", "provider", "model", "outcome")
 	w.calls = newFamily(func(c modelCall) prometheus.Counter { return calls.WithLabelValues(c.provider, c.model, c.outcome) })
 	tokens := r.counters("reprise_model_tokens_total", "Tokens that models say they have used, by direction (input, output).", "provider", "model", "direction")
-	seconds := r.histograms("reprise_model_call_duration_seconds", "Time of a model call, with its retries.", bucketsModel, "provider", "model")
+	seconds := r.histogramVec("reprise_model_call_duration_seconds", "Time of a model call, with its retries.", bucketsModel, "provider", "model")
 	w.tokens = newFamily(func(m modelName) tokenMetrics {
 		return tokenMetrics{
 			tokens.WithLabelValues(m.provider, m.model, "input"), tokens.WithLabelValues(m.provider, m.model, "output"),

@@ -12,48 +12,96 @@ import (
 )
 
 // registry is the metrics of one service of a process.
-type registry struct{ *prometheus.Registry }
+type registry struct {
+	*prometheus.Registry
+	known *[]Metric // those that were made here
+}
+
+// Metric describes a metric.
+type Metric struct {
+	Name, Type string // "counter", "gauge" or "histogram"
+	Labels     []string
+	Help       string
+}
 
 // newRegistry has the metrics of the process and of Go, and which program it is.
 func newRegistry(version string) registry {
-	r := registry{prometheus.NewRegistry()}
+	r := registry{prometheus.NewRegistry(), &[]Metric{}}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "reprise_build_info", Help: "Always 1, with the version of the program.",
-	}, []string{"version"})
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts(r.options("gauge", "reprise_build_info", "Always 1, with the version of the program.", "version")), []string{"version"})
 	info.WithLabelValues(version).Set(1)
 	r.MustRegister(info)
 	return r
 }
 
+// options are those of a metric, which is noted.
+func (r registry) options(kind, name, help string, labels ...string) prometheus.Opts {
+	*r.known = append(*r.known, Metric{name, kind, labels, help})
+	return prometheus.Opts{Name: name, Help: help}
+}
+
 func (r registry) counter(name, help string) prometheus.Counter {
-	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	c := prometheus.NewCounter(prometheus.CounterOpts(r.options("counter", name, help)))
 	r.MustRegister(c)
 	return c
 }
 
 func (r registry) counters(name, help string, labels ...string) *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	c := prometheus.NewCounterVec(prometheus.CounterOpts(r.options("counter", name, help, labels...)), labels)
 	r.MustRegister(c)
 	return c
 }
 
 func (r registry) gauge(name, help string) prometheus.Gauge {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	g := prometheus.NewGauge(prometheus.GaugeOpts(r.options("gauge", name, help)))
 	r.MustRegister(g)
 	return g
 }
 
 func (r registry) histogram(name, help string, buckets []float64) prometheus.Histogram {
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	return r.histogramVec(name, help, buckets).WithLabelValues().(prometheus.Histogram)
+}
+
+func (r registry) histogramVec(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	o := r.options("histogram", name, help, labels...)
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: o.Name, Help: o.Help, Buckets: buckets}, labels)
 	r.MustRegister(h)
 	return h
 }
 
-func (r registry) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-	r.MustRegister(h)
-	return h
+// asked is a metric whose value is asked for when the metrics are read.
+type asked struct {
+	*prometheus.Desc
+	Metric
+}
+
+func newAsked(kind, name, help string, labels ...string) asked {
+	return asked{prometheus.NewDesc(name, help, labels, nil), Metric{name, kind, labels, help}}
+}
+
+func (a asked) value(v float64, labels ...string) prometheus.Metric {
+	kind := prometheus.GaugeValue
+	if a.Type == "counter" {
+		kind = prometheus.CounterValue
+	}
+	return prometheus.MustNewConstMetric(a.Desc, kind, v, labels...)
+}
+
+// CoordinatorMetrics are all metrics of a coordinator, but for those of Go and the process.
+func CoordinatorMetrics() []Metric {
+	return append(*NewCoordinator("", nil).registry.known, metricsOf(askedOfCoordinators)...)
+}
+
+// WorkerMetrics are the metrics of a worker, as CoordinatorMetrics.
+func WorkerMetrics() []Metric {
+	return append(*NewWorker("", nil).registry.known, metricsOf(askedOfWorkers)...)
+}
+
+func metricsOf(all []asked) (list []Metric) {
+	for _, a := range all {
+		list = append(list, a.Metric)
+	}
+	return list
 }
 
 // handler answers Prometheus.

@@ -41,7 +41,7 @@ func NewWorker(version string, tracing *Tracing) *Worker {
 	r := newRegistry(version)
 	w := &Worker{registry: r, tracing: tracing, models: newBounded()}
 	jobs := r.counters("reprise_worker_jobs_total", "Jobs that were run, by node type and outcome: success, requested (an Agent asks for tools), parked (it waits), error, timeout, stopped.", "node_type", "outcome")
-	seconds := r.histograms("reprise_worker_job_duration_seconds", "Time that a node's code took.", bucketsJob, "node_type")
+	seconds := r.histogramVec("reprise_worker_job_duration_seconds", "Time that a node's code took.", bucketsJob, "node_type")
 	w.jobs = newFamily(func(j jobRun) jobMetrics {
 		return jobMetrics{jobs.WithLabelValues(j.nodeType, j.outcome), seconds.WithLabelValues(j.nodeType)}
 	})
@@ -78,14 +78,17 @@ func (w *Worker) Watch(f WorkerFigures) {
 type workerCollector struct{ f WorkerFigures }
 
 var (
-	descSlots = description("reprise_worker_slots", "Jobs of the pool that the worker runs at once.", "pool")
-	descBusy  = description("reprise_worker_jobs_held", "Jobs of the pool that the worker holds: those that run, and those whose result is not confirmed.", "pool")
+	descSlots = newAsked("gauge", "reprise_worker_slots", "Jobs of the pool that the worker runs at once.", "pool")
+	descBusy  = newAsked("gauge", "reprise_worker_jobs_held", "Jobs of the pool that the worker holds: those that run, and those whose result is not confirmed.", "pool")
 )
+
+// askedOfWorkers are what workerCollector collects.
+var askedOfWorkers = []asked{descSlots, descBusy, descMessages, descBytes, descReconnects}
 
 // Describe implements prometheus.Collector.
 func (workerCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descSlots, descBusy, descMessages, descBytes, descReconnects} {
-		ch <- d
+	for _, a := range askedOfWorkers {
+		ch <- a.Desc
 	}
 }
 
@@ -93,8 +96,8 @@ func (workerCollector) Describe(ch chan<- *prometheus.Desc) {
 func (c workerCollector) Collect(ch chan<- prometheus.Metric) {
 	busy := c.f.Busy()
 	for pool, n := range c.f.Slots { // the worker's own settings
-		ch <- gauge(descSlots, float64(n), pool)
-		ch <- gauge(descBusy, float64(busy[pool]), pool)
+		ch <- descSlots.value(float64(n), pool)
+		ch <- descBusy.value(float64(busy[pool]), pool)
 	}
 	collectNATS(ch, c.f.NATS())
 }
