@@ -139,7 +139,9 @@ func check(t *testing.T, query string, used map[string]bool) {
 }
 
 // base is a metric's name without what a histogram adds.
-func base(name string) string { return regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "") }
+func base(name string) string {
+	return regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+}
 
 // The dashboard shows every metric, and nothing that does not exist.
 func TestDashboard(t *testing.T) {
