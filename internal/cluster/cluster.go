@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -66,6 +67,8 @@ type Cluster struct {
 	Store        *state.Store
 	Tools        []string
 	Workflow     []byte
+	// Defaults says that all settings are those that an operator gets.
+	Defaults bool
 
 	t        testing.TB
 	redisURL string
@@ -89,7 +92,7 @@ func New(t testing.TB, o Options) *Cluster {
 	}
 	redisOptions := append([]string{"--appendonly", "yes", "--appendfsync", "always"}, o.RedisOptions...)
 	c := &Cluster{
-		t: t, Tools: o.Tools, Ledger: startLedger(t),
+		t: t, Defaults: o.Defaults, Tools: o.Tools, Ledger: startLedger(t),
 		NATS:  natstest.Start(t, natstest.Options{Port: FreePort(t), Args: o.NATSArgs}),
 		Redis: redistest.Start(t, redisOptions...),
 	}
@@ -110,7 +113,7 @@ func New(t testing.TB, o Options) *Cluster {
 	}
 	common := append([]string{"REPRISE_NATS_URL=" + natsURL, "REPRISE_LOG_LEVEL=info"}, o.Env...)
 	coordinator := append(append([]string{}, common...), "REPRISE_REDIS_URL="+redisURL)
-	worker := append(append([]string{}, common...), "REPRISE_CREDENTIALS_FILE="+credentials)
+	worker := append(append([]string{}, common...), "REPRISE_CREDENTIALS_FILE="+credentials, "REPRISE_EGRESS=any")
 	if !o.Defaults {
 		coordinator = append(coordinator, "REPRISE_SWEEP_AFTER="+or(o.SweepAfter, ShortSweep).String())
 		worker = append(worker, "REPRISE_JOB_LEASE="+or(o.Lease, ShortLease).String())
@@ -211,9 +214,24 @@ func (c *Cluster) Start(processes ...*Process) {
 // AwaitReady waits until processes work.
 func (c *Cluster) AwaitReady(processes ...*Process) {
 	c.t.Helper()
-	for _, p := range processes {
-		p.AwaitReady()
+	c.AwaitReadiness(true, startTimeout, processes...)
+}
+
+// AwaitReadiness waits until all of the processes are ready, or all say that they are not,
+// and returns how long that took. They are asked at the same time.
+func (c *Cluster) AwaitReadiness(ready bool, within time.Duration, processes ...*Process) time.Duration {
+	c.t.Helper()
+	start := time.Now()
+	problems := make([]error, len(processes))
+	var wg sync.WaitGroup
+	for i, p := range processes {
+		wg.Go(func() { problems[i] = p.becomes(ready, within) })
 	}
+	wg.Wait()
+	if err := errors.Join(problems...); err != nil {
+		c.t.Fatal(err)
+	}
+	return time.Since(start)
 }
 
 var serial atomic.Int64

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -44,12 +45,21 @@ func newProcess(t testing.TB, name, program string, env []string) *Process {
 	}
 }
 
-// FreePort finds a port that no connection takes while its process is dead: it is
-// below those that the kernel gives out.
+// Ports are given out once, as the process that has one may be dead or not started
+// while others look for theirs, and from below those that the kernel gives to connections.
+const lowestPort, ports = 20000, 12000
+
+var givenPorts = func() *atomic.Int64 {
+	next := new(atomic.Int64)
+	next.Store(rand.Int64N(ports)) // other test processes begin elsewhere
+	return next
+}()
+
+// FreePort finds a port that no connection takes while its process is dead.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	for range 1000 {
-		port := 20000 + rand.IntN(12000)
+	for range ports {
+		port := lowestPort + int(givenPorts.Add(1)%ports)
 		if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			_ = listener.Close()
 			return port
@@ -59,8 +69,8 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
-// Start runs the process, with failpoints ("name=nth", may be empty), and does
-// not wait until it works.
+// Start runs the process, with failpoints (see internal/failpoint, may be empty), and
+// does not wait until it works.
 func (p *Process) Start(failpoints string) {
 	p.t.Helper()
 	log, err := os.OpenFile(p.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -131,6 +141,21 @@ func (p *Process) Running() bool {
 	}
 }
 
+// AwaitStopped waits until the process has stopped itself at a failpoint.
+func (p *Process) AwaitStopped(within time.Duration) {
+	p.t.Helper()
+	for start := time.Now(); ; {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+		if err == nil && bytes.Contains(status, []byte("State:\tT")) {
+			return
+		}
+		if err != nil || time.Since(start) > within {
+			p.t.Fatalf("%s did not stop within %s (%v):\n%s", p.Name, within, err, p.Tail())
+		}
+		time.Sleep(5 * time.Millisecond) // between two looks at the condition
+	}
+}
+
 // AwaitExit waits until the process has ended by itself.
 func (p *Process) AwaitExit(within time.Duration) {
 	p.t.Helper()
@@ -140,12 +165,6 @@ func (p *Process) AwaitExit(within time.Duration) {
 	case <-time.After(within):
 		p.t.Fatalf("%s did not end within %s:\n%s", p.Name, within, p.Tail())
 	}
-}
-
-// AwaitReady waits until the process says that it works.
-func (p *Process) AwaitReady() {
-	p.t.Helper()
-	p.AwaitReadiness(true, startTimeout)
 }
 
 // Ready asks the process whether it can work; the text says why not.
@@ -170,13 +189,20 @@ func (p *Process) Ready() (bool, string) {
 func (p *Process) AwaitReadiness(ready bool, within time.Duration) time.Duration {
 	p.t.Helper()
 	start := time.Now()
-	for {
+	if err := p.becomes(ready, within); err != nil {
+		p.t.Fatal(err)
+	}
+	return time.Since(start)
+}
+
+func (p *Process) becomes(ready bool, within time.Duration) error {
+	for start := time.Now(); ; {
 		is, text := p.Ready()
 		if is == ready {
-			return time.Since(start)
+			return nil
 		}
 		if time.Since(start) > within || !p.Running() {
-			p.t.Fatalf("%s: ready is %t (%s) after %s, running %t:\n%s", p.Name, is, text, within, p.Running(), p.Tail())
+			return fmt.Errorf("%s: ready is %t (%s) after %s, running %t:\n%s", p.Name, is, text, within, p.Running(), p.Tail())
 		}
 		time.Sleep(20 * time.Millisecond) // between two looks at the condition
 	}
@@ -194,14 +220,22 @@ func (p *Process) Tail() []byte {
 	return bytes.Join(lines[max(0, len(lines)-40):], []byte("\n"))
 }
 
+// ProgramsVariable names a directory that has the programs already, built as programs
+// does, for test programs that run again and again.
+const ProgramsVariable = "CLUSTER_PROGRAMS"
+
 // programs are the coordinator and the worker, built with failpoints once per
 // test process.
 var programs = sync.OnceValues(func() (dir string, err error) {
+	if dir = os.Getenv(ProgramsVariable); dir != "" {
+		return dir, nil
+	}
 	dir, err = os.MkdirTemp("", "reprise-cluster-")
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.Command("go", "build", "-tags", "failpoints", "-o", dir,
+	built.Store(dir)
+	out, err := exec.Command("go", "build", "-tags", "failpoints", "-ldflags", "-s -w", "-o", dir,
 		"github.com/reprise-engine/reprise/cmd/coordinator", "github.com/reprise-engine/reprise/cmd/worker").CombinedOutput()
 	if err != nil {
 		return dir, fmt.Errorf("build programs: %w: %s", err, out)
@@ -209,9 +243,11 @@ var programs = sync.OnceValues(func() (dir string, err error) {
 	return dir, nil
 })
 
-// RemovePrograms removes the programs that were built; for a TestMain, at the end.
+// RemovePrograms removes the programs if they were built; for a TestMain, at the end.
 func RemovePrograms() {
-	if dir, _ := programs(); dir != "" {
+	if dir, ok := built.Load().(string); ok {
 		_ = os.RemoveAll(dir)
 	}
 }
+
+var built atomic.Value // the directory, a string

@@ -14,7 +14,10 @@ import (
 // package that proves a promise is named there.
 func TestContractNamesItsTests(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "failure-contract.md"))
+	if *recording {
+		return // its tables are written when all tests are over
+	}
+	text, err := os.ReadFile(contractFile)
 	require.NoError(t, err)
 	links := regexp.MustCompile(`\[(Test\w+)\]\(\.\./([^)]+)\)`).FindAllStringSubmatch(string(text), -1)
 	require.NotEmpty(t, links)
@@ -32,7 +35,7 @@ func TestContractNamesItsTests(t *testing.T) {
 		require.NoError(t, err)
 		for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)\(t `).FindAllStringSubmatch(string(source), -1) {
 			switch name := found[1]; name {
-			case "TestContractNamesItsTests", "TestModelRefusesALostUpdate": // these test the tests
+			case "TestContractNamesItsTests", "TestContractShowsWhatWasMeasured", "TestModelRefusesALostUpdate", "TestModelRemembersEightCommits": // these test the tests
 			default:
 				require.True(t, named[name], "%s of %s is not in the contract", name, file)
 			}

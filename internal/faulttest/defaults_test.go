@@ -43,14 +43,16 @@ func TestDefaultsWorkerKilled(t *testing.T) {
 	open()
 	took := c.AwaitFinished(ids, within)
 	c.Settled(ids, within, cluster.RepeatedOf("Beta"))
-	recovered(t, "worker killed, default settings", "its executions finished", took, recoveryLimit)
+	recovered(t, c, "worker killed with tools in its hands", "its executions finished", took, recoveryLimit)
 }
 
 // A coordinator dies between commit and publish: nobody but the sweeper knows of
 // the jobs that it did not publish.
 func TestDefaultsCoordinatorKilledBeforePublish(t *testing.T) {
 	t.Parallel()
-	for _, point := range []string{"after-commit=4", "before-commit=4", "after-publish=4"} {
+	for point, moment := range map[string]string{
+		"before-commit=4": "before its commit", "after-commit=4": "between commit and publish", "after-publish=4": "after it published",
+	} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			c := cluster.New(t, cluster.Options{Defaults: true})
@@ -64,7 +66,7 @@ func TestDefaultsCoordinatorKilledBeforePublish(t *testing.T) {
 			c.Coordinators[0].AwaitExit(within)
 			took := c.AwaitFinished(ids, within)
 			c.Settled(ids, within, cluster.Once)
-			recovered(t, "coordinator killed at "+point+", default settings", "all executions finished", took, recoveryLimit)
+			recovered(t, c, "coordinator killed "+moment, "all executions finished", took, recoveryLimit)
 		})
 	}
 }
@@ -79,16 +81,14 @@ func TestDefaultsNATSRestarted(t *testing.T) {
 	arrives(t, arrived, len(ids))
 	c.NATS.Kill()
 	open()
-	for _, p := range c.Processes() {
-		p.AwaitReadiness(false, recoveryLimit)
-	}
+	c.AwaitReadiness(false, recoveryLimit, c.Processes()...)
 	c.NATS.Restart()
 	took := c.AwaitFinished(ids, within)
-	recovered(t, "nats restarted, default settings", "running executions finished", took, recoveryLimit)
+	recovered(t, c, "NATS killed and restarted", "running executions finished", took, recoveryLimit)
 	next := time.Now()
 	more := c.Submit(5)
 	c.AwaitFinished(more, within)
-	recovered(t, "nats restarted, default settings", "new executions finished", time.Since(next), recoveryLimit)
+	recovered(t, c, "NATS killed and restarted", "new executions finished", time.Since(next), recoveryLimit)
 	c.Settled(append(ids, more...), within, cluster.Once)
 }
 
@@ -102,16 +102,14 @@ func TestDefaultsRedisRestarted(t *testing.T) {
 	arrives(t, arrived, len(ids))
 	c.Redis.Kill()
 	open()
-	for _, p := range c.Coordinators {
-		p.AwaitReadiness(false, recoveryLimit)
-	}
+	c.AwaitReadiness(false, recoveryLimit, c.Coordinators...)
 	require.Error(t, c.SubmitOnce(c.Workflow, cluster.NewIDs(1)[0]), "work was taken that nobody can store")
 	c.Redis.Restart(t)
 	took := c.AwaitFinished(ids, within)
-	recovered(t, "redis restarted, default settings", "running executions finished", took, recoveryLimit)
+	recovered(t, c, "Redis killed and restarted", "running executions finished", took, recoveryLimit)
 	next := time.Now()
 	more := c.Submit(5)
 	c.AwaitFinished(more, within)
-	recovered(t, "redis restarted, default settings", "new executions finished", time.Since(next), recoveryLimit)
+	recovered(t, c, "Redis killed and restarted", "new executions finished", time.Since(next), recoveryLimit)
 	c.Settled(append(ids, more...), within, cluster.Once)
 }

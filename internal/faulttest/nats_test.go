@@ -37,9 +37,7 @@ func TestReport107NATSRestartUnderLoad(t *testing.T) {
 		more = c.SubmitOf(c.Workflow, 20)
 	}()
 	c.NATS.Kill()
-	for _, p := range c.Processes() {
-		p.AwaitReadiness(false, recoveryLimit)
-	}
+	c.AwaitReadiness(false, recoveryLimit, c.Processes()...)
 	c.NATS.Restart()
 	back := time.Now()
 	working := map[string]bool{}
@@ -56,7 +54,7 @@ func TestReport107NATSRestartUnderLoad(t *testing.T) {
 		}
 		return ""
 	})
-	recovered(t, "nats restarted under load", "all workers took jobs", time.Since(back), recoveryLimit)
+	recovered(t, c, "NATS restarted under load", "all workers took jobs", time.Since(back), recoveryLimit)
 	<-submitted
 	c.Settled(append(ids, more...), within, cluster.Once)
 }
@@ -94,11 +92,11 @@ func TestReport108JobStreamDeleted(t *testing.T) {
 	open()
 	ids = append(ids, c.Submit(7)...)
 	c.AwaitFinished(ids, within)
-	recovered(t, "job stream deleted", "all executions finished", time.Since(deleted), 20*time.Second)
+	recovered(t, c, "job stream deleted", "all executions finished", time.Since(deleted), 20*time.Second)
 	c.Settled(ids, within, cluster.Once)
 }
 
-// Report 103: a job that was lost on the stream is published again, however soon; the
+// Reports 73, 74 and 103: a job that was lost on the stream is published again, however soon; the
 // same job is not on the stream twice, however often it is published.
 func TestReport103LostJobIsPublishedAgain(t *testing.T) {
 	t.Parallel()
@@ -119,7 +117,7 @@ func TestReport103LostJobIsPublishedAgain(t *testing.T) {
 	c.Await(within, holds(3))
 	require.NoError(t, jobs.Purge(t.Context()))
 	took := c.Await(within, holds(3))
-	recovered(t, "job stream purged", "jobs published again", took, recoveryLimit)
+	recovered(t, c, "job stream purged", "jobs published again", took, recoveryLimit)
 	for until := time.Now().Add(3 * cluster.ShortSweep); time.Now().Before(until); passes(100 * time.Millisecond) {
 		require.Empty(t, holds(3)())
 	}
@@ -215,7 +213,7 @@ func TestReport109CoordinatorsAway(t *testing.T) {
 	c.Start(c.Coordinators...)
 	back := time.Now()
 	c.AwaitFinished(ids, within)
-	recovered(t, "no coordinator for two leases", "executions finished", time.Since(back), recoveryLimit)
+	recovered(t, c, "no coordinator for two leases", "executions finished", time.Since(back), recoveryLimit)
 	c.Settled(ids, within, cluster.Once)
 }
 
@@ -253,6 +251,6 @@ func TestNATSFull(t *testing.T) {
 	})
 	require.NoError(t, js.DeleteStream(t.Context(), "OTHERS"))
 	took := c.AwaitFinished(ids, within)
-	recovered(t, "nats store full", "running executions finished", took, recoveryLimit)
+	recovered(t, c, "NATS store full", "running executions finished", took, recoveryLimit)
 	c.Settled(append(ids, c.Submit(3)...), within, cluster.Once)
 }

@@ -2,6 +2,9 @@ package faulttest
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +22,7 @@ func passes(d time.Duration) { <-time.After(d) }
 
 // Report 116: the coordinator that owns executions is stopped while their tools run, and
 // wakes up beyond all its claims with their results in its ears: they change nothing, and
-// nothing runs again. (That writes on old state are refused is TestCommitsAreLinearizable.)
+// nothing runs again.
 func TestReport116CoordinatorPausedBeyondItsClaims(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(t, cluster.Options{})
@@ -40,10 +43,52 @@ func TestReport116CoordinatorPausedBeyondItsClaims(t *testing.T) {
 	}
 	owner.Continue()
 	c.Settled(ids, within, cluster.Once)
-	recovered(t, "coordinator paused", "all executions finished", took, 20*time.Second)
+	recovered(t, c, "coordinator paused", "all executions finished", took, 20*time.Second)
 	c.Coordinators[1].Kill() // the one that was paused works again, alone
 	c.Settled(append(ids, c.Submit(10)...), within, cluster.Once)
 }
+
+// Report 116, to the point: the coordinator is stopped between what it has decided and the
+// commit of it. Another one has gone on when it wakes and commits: that is refused, it
+// loads what is stored, and finds nothing left to do. Stopped for longer than a commit may
+// take, 10 s, it gives up by itself.
+func TestReport116StaleCommitIsRefused(t *testing.T) {
+	t.Parallel()
+	c := cluster.New(t, cluster.Options{Env: []string{"REPRISE_LOG_LEVEL=debug"}})
+	owner, armed := c.Coordinators[0], filepath.Join(t.TempDir(), "armed")
+	owner.Start("before-commit:stop@" + armed)
+	c.Start(c.Workers...)
+	c.AwaitReady(owner)
+	arrived, open := c.Ledger.Hold("Beta")
+	ids := c.Submit(1)
+	arrives(t, arrived, len(ids))
+	c.AwaitDone(ids[0], "Alpha", within)
+	c.AwaitDone(ids[0], "Gamma", within)
+	require.NoError(t, os.WriteFile(armed, nil, 0o600))
+	stopped := time.Now()
+	open()
+	owner.AwaitStopped(within)
+	c.Start(c.Coordinators[1])
+	c.AwaitDone(ids[0], "Beta", within)
+	took := time.Since(stopped)
+	require.NotContains(t, owner.Log(), refusedCommit)
+	owner.Continue()
+	recovered(t, c, "coordinator paused in the middle of a commit", "another one has gone on", took, recoveryLimit)
+	if took < 9*time.Second {
+		c.Await(within, func() string {
+			if !strings.Contains(owner.Log(), refusedCommit) {
+				return "the commit on old state was not refused"
+			}
+			return ""
+		})
+	}
+	c.Settled(ids, within, cluster.Once)
+	c.Coordinators[1].Kill()
+	c.Settled(append(ids, c.Submit(10)...), within, cluster.Once)
+}
+
+// refusedCommit is what a coordinator logs, at level debug, when its commit was refused.
+const refusedCommit = "stale commit refused"
 
 // Reports 59 and 66: a worker is stopped beyond its lease; another one does the work.
 // It wakes up and is too late: one end, one effect more under the same key, no third.
@@ -69,8 +114,7 @@ func TestReport59WorkerPausedBeyondItsLease(t *testing.T) {
 	for _, id := range ids {
 		require.Len(t, c.Ledger.Keys(id, "Gamma"), 2, "once by the worker that was stopped, once by another")
 	}
-	// The paused worker had asked for jobs, and is given some until its request runs out.
-	recovered(t, "worker paused", "its executions finished", took, 40*time.Second)
+	recovered(t, c, "worker paused", "its executions finished", took, recoveryLimit)
 }
 
 // Report 101: a worker stalls beyond its lease, another one gets the job, and the first
@@ -148,7 +192,7 @@ func TestReport87WorkerKilledIsReplacedSoon(t *testing.T) {
 	c.Workers[0].Kill()
 	killed := time.Now()
 	arrives(t, arrived, 1)
-	recovered(t, "worker killed, lease 3 s", "its tool was called again", time.Since(killed), cluster.ShortLease+5*time.Second)
+	recovered(t, c, "worker killed with a long tool", "its tool was called again", time.Since(killed), cluster.ShortLease+5*time.Second)
 	open()
 	c.Settled(ids, within, cluster.RepeatedOf("Beta"))
 }
@@ -188,7 +232,7 @@ func TestReport106DeadWorkerDoesNotBlockOthers(t *testing.T) {
 	took := c.AwaitFinished(ids, within)
 	open()
 	require.NotZero(t, consumer(t, c).NumAckPending, "the dead worker's jobs were still outstanding")
-	recovered(t, "worker with 24 jobs killed", "other executions finished", took, 6*time.Second)
+	recovered(t, c, "worker with 24 jobs killed", "other executions finished", took, 6*time.Second)
 	c.AwaitFinished(held, within)
 	statuses(t, c, held, engine.StatusSuccess)
 	c.Settled(ids, within, cluster.Once)
