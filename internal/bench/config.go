@@ -76,6 +76,10 @@ const (
 
 	defaultExecutions = 2000
 
+	// timeBudget is what scenarios of a default size take at most, about: on a machine that is too
+	// slow they measure less.
+	timeBudget = 150 * time.Second
+
 	maxExecutions  = 1_000_000
 	maxDuration    = 10 * time.Minute
 	maxConcurrency = 4096

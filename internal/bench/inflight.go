@@ -15,10 +15,13 @@ import (
 // InflightReport is what executions cost while their models think. Sizes for each are what
 // was added between a tenth of them and all.
 type InflightReport struct {
-	Scenario     string `json:"scenario"`
-	Executions   int    `json:"executions"`
-	Coordinators int    `json:"coordinators"`
-	Workers      int    `json:"workers"` // each with a pool of its own
+	Scenario string `json:"scenario"`
+	// Executions that thought at the same time, and how many were asked for: a slow machine does not
+	// get that far in the time that a scenario may take.
+	Executions   int `json:"executions"`
+	Asked        int `json:"executions_asked"`
+	Coordinators int `json:"coordinators"`
+	Workers      int `json:"workers"` // each with a pool of its own
 	// Begun is the rate at which they were submitted and came to their models.
 	Begun float64 `json:"begun_per_second"`
 	// Live heap, and memory of the processes, for each execution.
@@ -45,6 +48,8 @@ const (
 	thinkingFor = 6 * time.Second
 	// fillPatience is how long the last executions may take to come to their models.
 	fillPatience = 60 * time.Second
+	// fillBudget is how long executions are submitted.
+	fillBudget = timeBudget / 2
 )
 
 func runInflight(ctx context.Context, c *Config) (Result, error) {
@@ -61,7 +66,7 @@ func runInflight(ctx context.Context, c *Config) (Result, error) {
 		return nil, err
 	}
 	defer f.close()
-	r := &InflightReport{Scenario: c.Scenario, Executions: c.Executions, Coordinators: c.Coordinators, Workers: workers}
+	r := &InflightReport{Scenario: c.Scenario, Asked: c.Executions, Coordinators: c.Coordinators, Workers: workers}
 	f.describe(ctx, &r.Environment)
 	t, stop, err := newTracker(f.conn)
 	if err != nil {
@@ -92,7 +97,8 @@ type inflight struct {
 func (r *InflightReport) run(ctx context.Context, x *inflight) error {
 	n := x.config.Executions
 	started := time.Now()
-	if err := x.fill(ctx, 0, n/10); err != nil {
+	first, err := x.fill(ctx, 0, n/10, started.Add(fillBudget))
+	if err != nil {
 		return err
 	}
 	tenth, err := x.fleet.spent(ctx, askHeap)
@@ -100,15 +106,19 @@ func (r *InflightReport) run(ctx context.Context, x *inflight) error {
 		return err
 	}
 	redisTenth, known := redisMemory(ctx, x.fleet.rdb)
-	if err := x.fill(ctx, n/10, n); err != nil {
+	if n, err = x.fill(ctx, first, n, started.Add(fillBudget)); err != nil {
 		return err
 	}
+	if n == first {
+		return fmt.Errorf("only %d executions were accepted within %s", n, fillBudget)
+	}
+	r.Executions = n
 	r.Begun = round(float64(n)/time.Since(started).Seconds(), 1)
 	all, err := x.fleet.spent(ctx, askHeap)
 	if err != nil {
 		return err
 	}
-	grown := float64(n - n/10)
+	grown := float64(n - first)
 	each := func(after, before int64) float64 { return round(float64(after-before)/grown, 0) }
 	r.CoordinatorHeap, r.WorkerHeap = each(all.CoordinatorHeap, tenth.CoordinatorHeap), each(all.WorkerHeap, tenth.WorkerHeap)
 	r.CoordinatorRSS, r.WorkerRSS = each(all.CoordinatorRSS, tenth.CoordinatorRSS), each(all.WorkerRSS, tenth.WorkerRSS)
@@ -168,8 +178,9 @@ func (r *InflightReport) let(ctx context.Context, x *inflight) error {
 	return nil
 }
 
-// fill submits executions and waits until the models of all think.
-func (x *inflight) fill(ctx context.Context, from, to int) error {
+// fill submits executions, until a moment, and waits until the models of all think. It returns
+// how many there are then.
+func (x *inflight) fill(ctx context.Context, from, to int, until time.Time) (int, error) {
 	parent := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -179,7 +190,7 @@ func (x *inflight) fill(ctx context.Context, from, to int) error {
 	var group sync.WaitGroup
 	for range x.config.Concurrency {
 		group.Go(func() {
-			for ctx.Err() == nil {
+			for ctx.Err() == nil && time.Now().Before(until) {
 				i := int(next.Add(1)) - 1
 				if i >= to {
 					return
@@ -198,9 +209,10 @@ func (x *inflight) fill(ctx context.Context, from, to int) error {
 	group.Wait()
 	stop()
 	if err := context.Cause(ctx); err != nil {
-		return err
+		return 0, err
 	}
-	return x.think(parent, to)
+	n := from + int(done.Load())
+	return n, x.think(parent, n)
 }
 
 // think waits until the models of n executions think.

@@ -116,7 +116,13 @@ func runSteps(ctx context.Context, c *Config) (Result, error) {
 	}
 	defer stopProfile()
 	rows := make([][]StepRow, len(starts))
+	began := time.Now()
 	for repeat := range c.Repeats {
+		// On a slow machine fewer repeats have to do.
+		if mean := time.Since(began) / time.Duration(max(repeat, 1)); repeat > 0 && time.Since(began)+mean > timeBudget {
+			r.Repeats = repeat
+			break
+		}
 		l := &loopRun{f: f, steps: n + stepsAfter, say: func(done int) {
 			c.Progress(fmt.Sprintf("execution %d of %d, steps", repeat+1, c.Repeats), done, n+stepsAfter)
 		}}
