@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,6 +101,9 @@ type Worker struct {
 
 	mu   sync.Mutex
 	held map[engine.JobID]*heldJob
+	// asked are deliveries that a coordinator is being asked about. They are kept from other
+	// workers too: a question may take longer than a lease, and would be taken for a loss.
+	asked map[Delivery]struct{}
 
 	fetching  context.Context // ends when no more jobs are to be taken
 	stopFetch context.CancelFunc
@@ -135,7 +140,7 @@ func New(c Config) *Worker {
 	}
 	w := &Worker{
 		config: c, log: c.Log.Named("worker").With(zap.String("worker", c.Name)),
-		held: map[engine.JobID]*heldJob{}, room: make(chan struct{}, c.MaxUnconfirmed),
+		held: map[engine.JobID]*heldJob{}, asked: map[Delivery]struct{}{}, room: make(chan struct{}, c.MaxUnconfirmed),
 	}
 	w.fetching, w.stopFetch = context.WithCancel(context.Background())
 	w.running, w.giveBack = context.WithCancel(context.Background())
@@ -257,7 +262,7 @@ func (w *Worker) handle(d Delivery) {
 	}
 	result.Worker = w.config.Name
 	w.deliver(ctx, held, &queue.Result{
-		Version: queue.Version, Job: job.ID, Execution: job.Execution, Ack: d.Ack(), Result: result,
+		Version: queue.Version, Job: job.ID, Execution: job.Execution, Ack: d.Ack(), Token: job.Token, Result: result,
 	}, log)
 }
 
@@ -323,7 +328,7 @@ func (w *Worker) handBack(ctx context.Context, h *heldJob, log *zap.Logger) {
 	job := h.Job()
 	tell, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
 	defer cancel()
-	r := &queue.Result{Version: queue.Version, Job: job.ID, Execution: job.Execution, Ack: h.Ack(), HandedBack: !job.Once}
+	r := &queue.Result{Version: queue.Version, Job: job.ID, Execution: job.Execution, Ack: h.Ack(), Token: job.Token, HandedBack: !job.Once}
 	if job.Once {
 		r.Result.Worker = w.config.Name
 		r.Result.Error = &engine.NodeError{
@@ -388,6 +393,14 @@ func (w *Worker) allowed(ctx context.Context, d Delivery, suspicious bool, log *
 			return false
 		}
 	}
+	w.mu.Lock()
+	w.asked[d] = struct{}{}
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		delete(w.asked, d)
+		w.mu.Unlock()
+	}()
 	question := questionOf(d)
 	question.Asker = fmt.Sprintf("%s/%d/%d", w.config.Instance, d.Published().UnixNano(), d.Deliveries())
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
@@ -413,7 +426,7 @@ func (w *Worker) allowed(ctx context.Context, d Delivery, suspicious bool, log *
 
 func questionOf(d Delivery) *queue.Redelivery {
 	return &queue.Redelivery{
-		Version: queue.Version, Job: d.Job().ID, Execution: d.Job().Execution, Deliveries: d.Deliveries(),
+		Version: queue.Version, Job: d.Job().ID, Execution: d.Job().Execution, Deliveries: d.Deliveries(), Token: d.Job().Token,
 	}
 }
 
@@ -470,7 +483,11 @@ func (w *Worker) keepAlive() {
 		for _, h := range w.held {
 			held = append(held, h)
 		}
+		asked := slices.Collect(maps.Keys(w.asked))
 		w.mu.Unlock()
+		for _, d := range asked {
+			_ = d.InProgress() // it is asked about again when that is lost
+		}
 		for _, h := range held {
 			if err := h.InProgress(); err != nil {
 				w.log.Debug("lease was not extended", zap.String("job", string(h.Job().ID)), zap.Error(err))

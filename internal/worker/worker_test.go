@@ -67,6 +67,7 @@ type world struct {
 	sends     int
 	questions int
 	doubts    int // questions about jobs that run
+	slow      time.Duration
 	over      bool
 }
 
@@ -110,6 +111,7 @@ func (w *world) AskRedelivery(_ context.Context, q *queue.Redelivery) (queue.Rep
 		return queue.Reply{Verdict: queue.VerdictRun}, nil
 	}
 	w.questions++
+	time.Sleep(w.slow)
 	return queue.Reply{Verdict: w.verdict}, nil
 }
 
@@ -284,6 +286,26 @@ func TestAJobThatTakesLongIsAskedAboutWhileItRuns(t *testing.T) {
 		require.False(t, worker.Holds("x_1"))
 		require.Contains(t, d.told(), "term")
 		worker.Stop(t.Context())
+	})
+}
+
+// A question about a large execution takes long: the job must not be given to others meanwhile.
+func TestTheLeaseIsKeptWhileACoordinatorIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{verdict: queue.VerdictRun, slow: 10 * time.Second}
+		worker := start(t, w, nothing)
+		defer worker.Stop(t.Context())
+		d := newDelivery("x_1")
+		d.deliveries = 2
+		w.jobs <- d
+		<-w.results
+		progress := 0
+		for _, word := range d.told() {
+			if word == "progress" {
+				progress++
+			}
+		}
+		require.GreaterOrEqual(t, progress, 9, "a sign of life every third of the lease")
 	})
 }
 
