@@ -78,7 +78,7 @@ func (f *fixture) Lose() { f.do(f.w.jobs.Wipe) }
 func (f *fixture) Peer() queuetest.Peer {
 	f.peers++
 	var p *process
-	f.do(func() { p = f.w.newProcess(fmt.Sprintf("p%d", f.peers)) })
+	f.do(func() { p = f.w.newServer(fmt.Sprintf("p%d", f.peers)) })
 	p.worker = worker.New(worker.Config{Name: p.name})
 	return peer{transportOf{p}, f}
 }

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,19 +58,15 @@ type process struct {
 	memory      memoryLoader
 	submissions func(coordinator.DurableSubmission)
 	api         *queue.API
+	notices     *notices
 	holds       bool
 }
 
 func (w *world) newProcess(role string) *process {
 	w.ranks++
-	life := 1
-	for _, p := range w.processes {
-		if p.role == role {
-			life++
-		}
-	}
+	w.lives[role]++
 	p := &process{
-		w: w, role: role, name: fmt.Sprintf("%s-%d", role, life), rank: w.ranks, connected: w.now(),
+		w: w, role: role, name: fmt.Sprintf("%s-%d", role, w.lives[role]), rank: w.ranks, connected: w.now(),
 		permits: map[string]int{}, open: map[*operation]bool{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -97,12 +94,12 @@ func (p *process) disown(o *operation) {
 
 // startCoordinator starts a life of a coordinator.
 func (w *world) startCoordinator(role string) {
-	p := w.newProcess(role)
+	p := w.newServer(role)
 	w.note("start %s", p.name)
 	c, err := coordinator.New(coordinator.Config{
 		ID: p.name, Store: storeOf{p}, Transport: transportOf{p}, Registry: registry(p),
 		Lanes: w.profile.lanes, Group: w.profile.group, DeliveryLimit: w.profile.deliveryLimit,
-		SweepAfter: sweepAfter, TimerInterval: timerInterval,
+		SweepAfter: sweepAfter, TimerInterval: timerInterval, Gates: storeOf{p},
 	})
 	if err == nil {
 		err = c.Start(context.Background())
@@ -116,11 +113,12 @@ func (w *world) startCoordinator(role string) {
 
 // startWorker starts a life of a worker.
 func (w *world) startWorker(role string) {
-	p := w.newProcess(role)
+	p := w.newServer(role)
 	w.note("start %s", p.name)
 	p.slots = make(chan struct{}, w.profile.slots)
 	p.worker = worker.New(worker.Config{
 		Name: p.name, Source: sourceOf{p}, Transport: transportOf{p}, Lease: lease,
+		Instance: p.name, Slots: w.profile.slots, PoolSlots: map[string]int{queue.DefaultPool: w.profile.slots}, Announce: transportOf{p}.AnnounceWorker,
 		Runner: runner.New(runner.Config{Registry: registry(p), LoadMemory: p.loadMemory}),
 	})
 	p.mu.Lock()
@@ -137,10 +135,17 @@ func (w *world) startRole(role string) {
 	w.startWorker(role)
 }
 
+// newServer is newProcess for one that others may reach.
+func (w *world) newServer(role string) *process {
+	p := w.newProcess(role)
+	w.servers = append(slices.DeleteFunc(w.servers, func(p *process) bool { return p.dead.Load() }), p)
+	return p
+}
+
 // alive lists the living processes that serve something.
 func (w *world) alive(serves func(*process) bool) []*process {
 	var all []*process
-	for _, p := range w.processes {
+	for _, p := range w.servers {
 		if p.dead.Load() {
 			continue
 		}

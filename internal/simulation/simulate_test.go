@@ -100,7 +100,7 @@ func simulate(t *testing.T, seed uint64, executions int, lines func(string)) (ou
 }
 
 func newWorld(seed uint64, p profile, rng *rand.Rand, lines func(string)) *world {
-	w := &world{seed: seed, profile: p, rng: rng, started: time.Now(), wake: make(chan struct{}, 1), hash: &traceHash{lines: lines}}
+	w := &world{seed: seed, profile: p, rng: rng, started: time.Now(), wake: make(chan struct{}, 1), lives: map[string]int{}, hash: &traceHash{lines: lines}}
 	w.calm = w.started.Add(p.span)
 	w.store = memstore.New(memstore.Config{})
 	w.jobs = memqueue.NewStream(queue.StreamJobs, lease)
@@ -171,9 +171,6 @@ func (w *world) plan() {
 		return w.any(func(v *process) bool { return can(v) && !v.draining })
 	}
 	either := func(v *process) bool { return v.coordinator != nil || v.worker != nil }
-	// A coordinator that stops in order waits on a mutex for work that is being handed
-	// in, which is no wait that moves the bubble's time: only workers do so here.
-	stoppable := func(v *process) bool { return v.worker != nil }
 	for range p.kills {
 		w.after(at(), &event{name: "kill", run: func() {
 			if v := victim(either); v != nil {
@@ -184,7 +181,7 @@ func (w *world) plan() {
 	}
 	for range p.drains {
 		w.after(at(), &event{name: "stop", run: func() {
-			if v := victim(stoppable); v != nil {
+			if v := victim(either); v != nil {
 				w.note("stop %s in order", v.name)
 				v.draining = true
 				w.stop(v, false)
@@ -202,18 +199,28 @@ func (w *world) plan() {
 		}})
 	}
 	for range p.wipes {
-		w.after(at(), &event{name: "the job stream is lost", run: w.jobs.Wipe})
+		w.after(at(), &event{name: "the job stream is lost", run: func() {
+			w.jobs.Wipe()
+			w.forgotten(func(v *process) bool { return v.worker != nil }) // the consumer is a new one
+		}})
 	}
 	for range p.restarts {
 		w.after(at(), &event{name: "NATS is killed and started", run: func() {
 			w.jobs.Restart(w.now())
 			w.submissions.Restart(w.now())
-			for _, v := range w.processes {
-				v.mu.Lock()
-				v.connected, v.again = w.now(), true
-				v.mu.Unlock()
-			}
+			w.forgotten(func(*process) bool { return true })
 		}})
+	}
+}
+
+// forgotten: what was delivered before is not known to the server any more.
+func (w *world) forgotten(to func(*process) bool) {
+	for _, v := range w.processes {
+		if to(v) {
+			v.mu.Lock()
+			v.connected, v.again = w.now(), true
+			v.mu.Unlock()
+		}
 	}
 }
 
@@ -242,7 +249,7 @@ func (w *world) left() string {
 	case w.submissions.Len() > 0:
 		return "submissions: " + strings.Join(w.submissions.Subjects(), ", ")
 	}
-	if l := w.store.Left(); len(l.Active)+len(l.Timers)+len(l.Questions) > 0 {
+	if l := w.store.Left(); len(l.Active)+len(l.Timers)+len(l.Questions)+len(l.Gates) > 0 {
 		return fmt.Sprintf("in the store: %+v", l)
 	}
 	return ""

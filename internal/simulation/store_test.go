@@ -16,7 +16,11 @@ import (
 // storeOf is the store as one process reaches it.
 type storeOf struct{ p *process }
 
-var _ coordinator.Store = storeOf{}
+var (
+	_ coordinator.Store     = storeOf{}
+	_ coordinator.HeldStore = storeOf{}
+	_ coordinator.Gates     = storeOf{}
+)
 
 var errStore = fmt.Errorf("simulated: %w", state.ErrUnavailable)
 

@@ -38,6 +38,8 @@ type world struct {
 	jobs        *memqueue.Stream
 	submissions *memqueue.Stream
 	processes   []*process // in the order in which they were started
+	servers     []*process     // those of them that others may reach
+	lives       map[string]int // processes of a role
 	takers      []*operation
 	look        time.Time // when the streams are looked at again
 	ranks       int
