@@ -17,7 +17,7 @@ import (
 func TestQueueContract(t *testing.T) {
 	queuetest.RunSimulated(t, func(t *testing.T) (queuetest.Fixture, func()) {
 		w := newWorld(1, profile{}, rand.New(rand.NewPCG(1, 1)), nil) //nolint:gosec // it must be repeatable
-		w.steady = true // a connection keeps the order of what is sent on it
+		w.steady = true                                               // a connection keeps the order of what is sent on it
 		over, done := false, make(chan struct{})
 		go func() {
 			defer close(done)

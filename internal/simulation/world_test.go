@@ -37,7 +37,7 @@ type world struct {
 	store       *memstore.Store
 	jobs        *memqueue.Stream
 	submissions *memqueue.Stream
-	processes   []*process // in the order in which they were started
+	processes   []*process     // in the order in which they were started
 	servers     []*process     // those of them that others may reach
 	lives       map[string]int // processes of a role
 	takers      []*operation
