@@ -21,7 +21,7 @@ type openAI struct {
 	client    *openai.Client
 	model     string
 	server    string // host and port, for those who observe
-	responses bool // the Responses API in place of chat completions
+	responses bool   // the Responses API in place of chat completions
 	settings  openAISettings
 	requests  []option.RequestOption
 	secrets   []string
