@@ -93,7 +93,7 @@ Exit codes: 0 success, 1 the workflow failed, 2 wrong usage or an invalid workfl
 		SilenceUsage: true, SilenceErrors: true,
 		Version: version(),
 	}
-	root.AddCommand(runCommand(), devCommand(), submitCommand(), executionsCommand(), queueCommand(), workflowsCommand(), demoCommand(),
+	root.AddCommand(runCommand(), devCommand(), submitCommand(), executionsCommand(), queueCommand(), topCommand(), workflowsCommand(), demoCommand(),
 		mockLLMCommand(), benchCommand(), chaosCommand(), doctorCommand(), deadCommand(), healthCommand(), credentialsCommand())
 	serviceCommands(root)
 	return root

@@ -219,7 +219,7 @@ func (c *Coordinator) announce(last bool) {
 	}
 	notice := queue.CoordinatorNotice{ID: c.config.ID, Gone: last}
 	if !last {
-		notice.Pools = c.dispatch.figures()
+		notice = c.notice()
 	}
 	if err := n.AnnounceCoordinator(notice); err != nil {
 		c.log.Debug("coordinator was not announced", zap.Error(err))

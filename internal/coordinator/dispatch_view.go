@@ -77,7 +77,9 @@ const silentAfter = queue.AnnounceEvery + queue.AnnounceEvery/2
 
 // queueView answers operators: what waits, runs and is idle.
 func (c *Coordinator) queueView(ctx context.Context, r *queue.QueueRequest) (*queue.QueueAnswer, error) {
-	answer := c.dispatch.view(c.dispatch.figures())
+	notice := c.notice()
+	answer := c.dispatch.view(notice.Pools)
+	answer.Fleet = c.dispatch.coordinators(notice)
 	if store := c.heldStore(); store != nil && r.Counts {
 		counts, err := store.CountByStatus(ctx)
 		if err != nil {
@@ -96,6 +98,34 @@ func (c *Coordinator) queueView(ctx context.Context, r *queue.QueueRequest) (*qu
 		}
 	}
 	return answer, nil
+}
+
+// notice is what this coordinator says of itself.
+func (c *Coordinator) notice() queue.CoordinatorNotice {
+	_, lag := c.Lanes()
+	return queue.CoordinatorNotice{
+		ID: c.config.ID, Pools: c.dispatch.figures(),
+		Started: c.started.Load(), Finished: c.finished.Load(), LagMillis: lag.Milliseconds(),
+	}
+}
+
+// coordinators lists this one and those that have announced themselves.
+func (d *dispatcher) coordinators(own queue.CoordinatorNotice) []queue.QueueCoordinator {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := make([]queue.QueueCoordinator, 0, 1+len(d.fleet.coordinators))
+	add := func(n *queue.CoordinatorNotice, at int64) {
+		held := 0
+		for _, p := range n.Pools {
+			held += p.Waiting + p.Limited
+		}
+		list = append(list, queue.QueueCoordinator{ID: n.ID, Seen: at, Held: held, LagMillis: n.LagMillis, Started: n.Started, Finished: n.Finished})
+	}
+	add(&own, d.now())
+	for _, id := range sortedNames(d.fleet.coordinators) {
+		add(&d.fleet.coordinators[id].CoordinatorNotice, d.fleet.coordinators[id].at)
+	}
+	return list
 }
 
 // view adds up own figures and those that others have announced.

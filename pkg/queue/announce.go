@@ -50,6 +50,11 @@ type CoordinatorNotice struct {
 	Version int                   `json:"v"`
 	ID      string                `json:"id"`
 	Pools   map[string]PoolNotice `json:"pools,omitempty"`
+	// Started and Finished count executions since the coordinator started; LagMillis is how
+	// long ago the event came that its slowest lane handles.
+	Started   uint64 `json:"started,omitempty"`
+	Finished  uint64 `json:"finished,omitempty"`
+	LagMillis int64  `json:"lagMs,omitempty"`
 	// Gone: this is its last notice.
 	Gone bool `json:"gone,omitempty"`
 }

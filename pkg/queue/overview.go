@@ -24,6 +24,8 @@ type QueueAnswer struct {
 	Coordinators int           `json:"coordinators"`
 	Pools        []QueuePool   `json:"pools"`
 	Workers      []QueueWorker `json:"workers"`
+	// Fleet are the coordinators themselves, the one that answers first.
+	Fleet []QueueCoordinator `json:"fleet,omitempty"`
 	// Executions by status; empty when they were not asked for.
 	Executions map[engine.Status]int64 `json:"executions,omitempty"`
 	// StuckExecutions run and nothing has happened to them for REPRISE_STUCK_AFTER; Stuck names
@@ -53,6 +55,17 @@ type QueuePool struct {
 	Idle    int  `json:"idle"`
 	Slots   int  `json:"slots"`
 	Stuck   bool `json:"stuck,omitempty"`
+}
+
+// QueueCoordinator is one coordinator.
+type QueueCoordinator struct {
+	ID   string `json:"id"`
+	Seen int64  `json:"seen"` // its last notice, milliseconds since 1970
+	// Held is how many jobs it holds back; the others are as in its notice.
+	Held      int    `json:"held"`
+	LagMillis int64  `json:"lagMs"`
+	Started   uint64 `json:"started"`
+	Finished  uint64 `json:"finished"`
 }
 
 // QueueWorker is one worker.
