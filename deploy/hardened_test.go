@@ -181,7 +181,7 @@ func TestHardenedStackWorks(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- mockllm.New(mockllm.Config{}).ServeListener(ctx, listener) }()
-	t.Cleanup(func() { stop(); <-served })
+	t.Cleanup(func() { stop(); _ = <-served })
 	model := "http://" + listener.Addr().String() + "/v1"
 	h.coordinator()
 	h.coordinator()

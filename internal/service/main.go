@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -127,6 +128,7 @@ func TuneGC() {
 	}
 	debug.SetGCPercent(gcPercent)
 	ballast = make([]byte, ballastBytes)
+	runtime.KeepAlive(ballast)
 }
 
 // Main runs a program and ends the process with its exit code.

@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -47,10 +48,10 @@ func racingPublishers(s suite) {
 			err := p.Publish(s.Context(), job(1))[0]
 			mu.Lock()
 			defer mu.Unlock()
-			switch err {
-			case nil:
+			switch {
+			case err == nil:
 				won++
-			case queue.ErrQueued:
+			case errors.Is(err, queue.ErrQueued):
 				refused++
 			default:
 				s.Errorf("publish: %v", err)
