@@ -34,7 +34,7 @@ func Hit(name string) {
 	}
 	fmt.Fprintln(os.Stderr, "failpoint", name)
 	if stop {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		stopHere()
 		return
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)

@@ -26,7 +26,7 @@ func TestClockJump(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"ahead": time.Hour, "back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := cluster.New(t, cluster.Options{Coordinators: 1})
+			c := cluster.New(t, cluster.Options{Lease: calm, Coordinators: 1})
 			c.StartAll()
 			var offset atomic.Int64
 			other := withClock(t, c, func() time.Time { return time.Now().Add(time.Duration(offset.Load())) })

@@ -76,7 +76,7 @@ func (d *smallDisk) limit(t *testing.T, bytes uint64) {
 func TestRedisDiskFull(t *testing.T) {
 	t.Parallel()
 	disk := startOnSmallDisk(t)
-	c := cluster.New(t, cluster.Options{RedisVia: func(string) string { return disk.addr }})
+	c := cluster.New(t, cluster.Options{Lease: calm, RedisVia: func(string) string { return disk.addr }})
 	c.UseRedis("redis://" + disk.addr + "/0")
 	c.StartAll()
 	arrived, open := c.Ledger.Hold("Beta")

@@ -85,7 +85,7 @@ func startDoomed(c *cluster.Cluster, at string) {
 }
 
 func killedInAgent(t *testing.T, at string) {
-	c := cluster.New(t, cluster.Options{})
+	c := cluster.New(t, cluster.Options{Lease: calm})
 	startDoomed(c, at)
 	ids := c.Submit(10)
 	c.Coordinators[0].AwaitExit(within)
@@ -137,7 +137,7 @@ func family(t *testing.T, c *cluster.Cluster) []byte {
 }
 
 func killedInFamily(t *testing.T, at string) {
-	c := cluster.New(t, cluster.Options{Workers: 1})
+	c := cluster.New(t, cluster.Options{Lease: calm, Workers: 1})
 	startDoomed(c, at)
 	ids := c.SubmitOf(family(t, c), 6)
 	c.Coordinators[0].AwaitExit(within)
@@ -155,7 +155,7 @@ func killedInFamily(t *testing.T, at string) {
 }
 
 func killedInCancel(t *testing.T, at string) {
-	c := cluster.New(t, cluster.Options{Workers: 1, Coordinators: 1})
+	c := cluster.New(t, cluster.Options{Lease: calm, Workers: 1, Coordinators: 1})
 	c.Coordinators[0].Start(at)
 	c.Workers[0].Start("")
 	c.AwaitReady(c.Processes()...)
@@ -175,7 +175,7 @@ func killedInCancel(t *testing.T, at string) {
 }
 
 func killedInFailure(t *testing.T, at string) {
-	c := cluster.New(t, cluster.Options{Workers: 1, Coordinators: 1})
+	c := cluster.New(t, cluster.Options{Lease: calm, Workers: 1, Coordinators: 1})
 	c.Coordinators[0].Start(at)
 	c.Workers[0].Start("")
 	c.AwaitReady(c.Processes()...)
@@ -199,7 +199,7 @@ func killedInFailure(t *testing.T, at string) {
 // killedAtGate: executions of a workflow with a limit wait for their turn, and each gets
 // it. There is one coordinator: of two, one might admit them all.
 func killedAtGate(t *testing.T, at string) {
-	c := cluster.New(t, cluster.Options{Workers: 1, Coordinators: 1})
+	c := cluster.New(t, cluster.Options{Lease: calm, Workers: 1, Coordinators: 1})
 	startDoomed(c, at)
 	limited := cluster.Document("limited", cluster.Object{"maxConcurrency": 2},
 		[]cluster.Object{cluster.Trigger(), c.Ledger.Step("Work")}, "Start -> Work")

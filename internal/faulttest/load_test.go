@@ -21,7 +21,7 @@ import (
 // job after the signal, what runs finishes, and no execution fails.
 func TestReport86RollingRestart(t *testing.T) {
 	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
+	c := cluster.New(t, cluster.Options{Lease: calm})
 	for _, tool := range c.Tools {
 		c.Ledger.Answer(tool, cluster.Takes(300*time.Millisecond))
 	}
@@ -60,7 +60,7 @@ func TestReport82FiftyToolsAtOnce(t *testing.T) {
 	for i := range tools {
 		tools[i] = fmt.Sprintf("T%02d", i)
 	}
-	c := cluster.New(t, cluster.Options{Tools: tools, Concurrency: 32})
+	c := cluster.New(t, cluster.Options{Lease: calm, Tools: tools, Concurrency: 32})
 	c.Start(append([]*cluster.Process{c.Coordinators[0]}, c.Workers...)...)
 	arrived, release := make(chan string, 100), make(chan struct{})
 	for i, tool := range tools {

@@ -24,7 +24,7 @@ import (
 // again within ten seconds, and nobody was restarted.
 func TestReport107NATSRestartUnderLoad(t *testing.T) {
 	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
+	c := cluster.New(t, cluster.Options{Lease: calm})
 	c.StartAll()
 	for _, tool := range c.Tools {
 		c.Ledger.Answer(tool, cluster.Takes(200*time.Millisecond))
@@ -81,7 +81,7 @@ func workers(t *testing.T, c *cluster.Cluster, ids []string, after time.Time) ma
 // outstanding. It is created again, and what was on it is published again from Redis.
 func TestReport108JobStreamDeleted(t *testing.T) {
 	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
+	c := cluster.New(t, cluster.Options{Lease: calm})
 	c.StartAll()
 	arrived, open := c.Ledger.Hold("Beta")
 	ids := c.Submit(7) // 7 tools held, and what comes after them
@@ -131,7 +131,7 @@ func TestReport103LostJobIsPublishedAgain(t *testing.T) {
 func TestReport104LostPublishAcks(t *testing.T) {
 	t.Parallel()
 	var wire *cluster.Wire
-	c := cluster.New(t, cluster.Options{NATSVia: func(addr string) string { wire = cluster.NewWire(t, addr); return wire.Addr() }})
+	c := cluster.New(t, cluster.Options{Lease: calm, NATSVia: func(addr string) string { wire = cluster.NewWire(t, addr); return wire.Addr() }})
 	var lost atomic.Int64
 	var losing atomic.Bool
 	losing.Store(true)
@@ -162,7 +162,7 @@ func TestReport104LostPublishAcks(t *testing.T) {
 // more than that, under one key, and the last one succeeds; no delivery is used up.
 func TestReport109ShortOutageOfAService(t *testing.T) {
 	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
+	c := cluster.New(t, cluster.Options{Lease: calm})
 	var mu sync.Mutex
 	var at []time.Time
 	c.Ledger.Answer("Flaky", func(cluster.Call) int {
@@ -223,7 +223,7 @@ func TestNATSFull(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "nats.conf")
 	require.NoError(t, os.WriteFile(config, []byte("jetstream { max_file_store: 4MB }\n"), 0o600))
-	c := cluster.New(t, cluster.Options{NATSArgs: []string{"-c", config}})
+	c := cluster.New(t, cluster.Options{Lease: calm, NATSArgs: []string{"-c", config}})
 	c.StartAll()
 	arrived, open := c.Ledger.Hold("Beta")
 	ids := c.Submit(3)

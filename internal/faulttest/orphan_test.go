@@ -24,7 +24,7 @@ func purge(t *testing.T, c *cluster.Cluster) {
 // Report 60: everything is restarted after executions have finished: they stay what they are.
 func TestReport60RestartChangesNoEnd(t *testing.T) {
 	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
+	c := cluster.New(t, cluster.Options{Lease: calm})
 	c.StartAll()
 	ids := c.Submit(20)
 	c.Settled(ids, within, cluster.Once)
@@ -51,7 +51,7 @@ func TestReport60RestartChangesNoEnd(t *testing.T) {
 func TestReport67TwoLookForTheSameOrphans(t *testing.T) {
 	t.Parallel()
 	var proxy *redistest.Proxy
-	c := cluster.New(t, cluster.Options{RedisVia: func(addr string) string {
+	c := cluster.New(t, cluster.Options{Lease: calm, RedisVia: func(addr string) string {
 		proxy = redistest.StartProxy(t, addr)
 		return strings.TrimSuffix(strings.TrimPrefix(proxy.URL(), "redis://"), "/0")
 	}})
@@ -71,7 +71,7 @@ func TestReport67TwoLookForTheSameOrphans(t *testing.T) {
 // deleted. Jobs go on, and what runs is not given to another worker beside it.
 func TestReport69ConsumerDeleted(t *testing.T) {
 	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
+	c := cluster.New(t, cluster.Options{Lease: calm})
 	c.StartAll()
 	arrived, open := c.Ledger.Hold("Beta")
 	ids := c.Submit(5)

@@ -25,7 +25,7 @@ func passes(d time.Duration) { <-time.After(d) }
 // nothing runs again.
 func TestReport116CoordinatorPausedBeyondItsClaims(t *testing.T) {
 	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
+	c := cluster.New(t, cluster.Options{Lease: calm})
 	owner := c.Coordinators[0]
 	c.Start(append([]*cluster.Process{owner}, c.Workers...)...) // alone, so that it owns all
 	arrived, open := c.Ledger.Hold("Beta")
@@ -54,7 +54,7 @@ func TestReport116CoordinatorPausedBeyondItsClaims(t *testing.T) {
 // take, 10 s, it gives up by itself.
 func TestReport116StaleCommitIsRefused(t *testing.T) {
 	t.Parallel()
-	c := cluster.New(t, cluster.Options{Env: []string{"REPRISE_LOG_LEVEL=debug"}})
+	c := cluster.New(t, cluster.Options{Lease: calm, Env: []string{"REPRISE_LOG_LEVEL=debug"}})
 	owner, armed := c.Coordinators[0], filepath.Join(t.TempDir(), "armed")
 	owner.Start("before-commit:stop@" + armed)
 	c.Start(c.Workers...)
@@ -68,6 +68,9 @@ func TestReport116StaleCommitIsRefused(t *testing.T) {
 	stopped := time.Now()
 	open()
 	owner.AwaitStopped(within)
+	states, err := c.Look(ids...)
+	require.NoError(t, err)
+	require.Nil(t, states[0].Run["Beta"][0], "the owner has not committed it")
 	c.Start(c.Coordinators[1])
 	c.AwaitDone(ids[0], "Beta", within)
 	took := time.Since(stopped)

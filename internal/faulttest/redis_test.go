@@ -101,7 +101,7 @@ func TestReport110HalfOpenSockets(t *testing.T) {
 // lost or done twice.
 func TestSlowRedis(t *testing.T) {
 	t.Parallel()
-	c, toRedis, _ := overLink(t, cluster.Options{})
+	c, toRedis, _ := overLink(t, cluster.Options{Lease: calm})
 	c.StartAll()
 	toRedis.Slow(300*time.Millisecond, 200*time.Millisecond)
 	ids := c.Submit(8)
@@ -129,7 +129,7 @@ func TestSlowRedis(t *testing.T) {
 func TestReport112LostReplies(t *testing.T) {
 	t.Parallel()
 	var proxy *redistest.Proxy
-	c := cluster.New(t, cluster.Options{RedisVia: func(addr string) string {
+	c := cluster.New(t, cluster.Options{Lease: calm, RedisVia: func(addr string) string {
 		proxy = redistest.StartProxy(t, addr)
 		return strings.TrimSuffix(strings.TrimPrefix(proxy.URL(), "redis://"), "/0")
 	}})
@@ -149,7 +149,7 @@ func TestReport112LostReplies(t *testing.T) {
 func TestReport114Failover(t *testing.T) {
 	t.Parallel()
 	var wire *cluster.Wire
-	c := cluster.New(t, cluster.Options{RedisVia: func(addr string) string { wire = cluster.NewWire(t, addr); return wire.Addr() }})
+	c := cluster.New(t, cluster.Options{Lease: calm, RedisVia: func(addr string) string { wire = cluster.NewWire(t, addr); return wire.Addr() }})
 	replica := redistest.Start(t, "--appendonly", "yes")
 	host, port, _ := strings.Cut(c.Redis.Addr(), ":")
 	promoted := redis.NewClient(&redis.Options{Addr: replica.Addr()})
@@ -191,7 +191,7 @@ func TestReport114Failover(t *testing.T) {
 // why; what runs is kept and finishes when there is room again.
 func TestReport97FullMemory(t *testing.T) {
 	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
+	c := cluster.New(t, cluster.Options{Lease: calm})
 	c.StartAll()
 	rdb := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
@@ -230,7 +230,7 @@ func TestReport113OutageWithParkedExecutions(t *testing.T) {
 	if *full {
 		waiting = 200
 	}
-	c := cluster.New(t, cluster.Options{})
+	c := cluster.New(t, cluster.Options{Lease: calm})
 	c.StartAll()
 	document := cluster.Document("parked", nil, []cluster.Object{
 		cluster.Trigger(), c.Ledger.Step("Before"),
