@@ -181,7 +181,12 @@ func TestHardenedStackWorks(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- mockllm.New(mockllm.Config{}).ServeListener(ctx, listener) }()
-	t.Cleanup(func() { stop(); _ = <-served })
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Log(err)
+		}
+	})
 	model := "http://" + listener.Addr().String() + "/v1"
 	h.coordinator()
 	h.coordinator()
