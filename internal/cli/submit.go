@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/google/uuid"
@@ -109,6 +110,7 @@ func (o *submitOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	sub.ID = engine.ExecutionID(o.id)
+	sub.TraceParent = os.Getenv("TRACEPARENT") // of whoever calls us, as command lines pass it on
 	return withConn(cmd, &o.servers, func(ctx context.Context, conn *queue.Conn) error {
 		switch {
 		case o.wait:

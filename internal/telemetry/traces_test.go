@@ -59,7 +59,7 @@ func awaitStatus(t *testing.T, s *stack.Stack, id engine.ExecutionID, want engin
 
 // The trace of a run with two tools has two model spans with token counts and two
 // tool spans with the call ids, all of them below the execution's.
-func TestTraceOfAnAgentWithTools(t *testing.T) {
+func TestReport117And118TraceOfAnAgentWithTools(t *testing.T) {
 	got := startCollector(t)
 	lab := labtest.Start(t)
 	site := lab.Site()
