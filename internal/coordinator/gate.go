@@ -181,7 +181,9 @@ func (c *Coordinator) createInGate(p *program, meta engine.Meta, ev engine.Event
 			mine := &place{Gate: call.Gate, Limit: limit, Retry: retry, position: a.Position}
 			c.store(p, meta, ev, mine, func(err error) {
 				finish(err)
-				c.entered(meta.ID, mine, c.now()-at, err)
+				// Called by the lane, which must not wait for a lane, its own included.
+				took := c.now() - at
+				c.background(func() { c.entered(meta.ID, mine, took, err) })
 			})
 		})
 	}

@@ -411,3 +411,27 @@ func TestPlaceIsGivenUpLater(t *testing.T) {
 	f.emptyGates()
 	f.settled()
 }
+
+// Whoever is refused looks after its place by work for the same lane. The lane must not wait for room in its
+// own queue then.
+func TestManyRefusalsInOneLane(t *testing.T) {
+	t.Parallel()
+	f := startWith(t, 1, func(c *coordinator.Config) {
+		gated(c)
+		c.Lanes, c.Group = 1, 1
+	})
+	f.work(func(*queue.Job, string) (engine.Result, bool) { return outputs(`{}`), true })
+	answers := make(chan error)
+	const repeats = 100
+	for range repeats {
+		go func() {
+			_, err := f.conn.Submit(t.Context(), &queue.Submission{ID: "x", Workflow: atMost(1)})
+			answers <- err
+		}()
+	}
+	for range repeats {
+		require.NoError(t, <-answers)
+	}
+	f.ended("x", engine.StatusSuccess)
+	f.emptyGates()
+}
