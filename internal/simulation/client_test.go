@@ -144,22 +144,30 @@ func (c client) broken(format string, args ...any) {
 // submit starts an execution, by request or durably.
 func (c client) submit(d *document) {
 	sub := queue.Submission{Version: queue.Version, ID: engine.ExecutionID(d.id), Workflow: d.json, Input: item("S")}
+	if d.partial != "" {
+		sub.Destination = &engine.Destination{Node: d.partial}
+	}
+	c.send(sub)
+}
+
+func (c client) send(sub queue.Submission) {
+	id := string(sub.ID)
 	durable := c.rng.IntN(3) == 0
 	_, err := c.until(func() error {
 		if !durable {
-			return c.api(queue.EndpointSubmit, d.id, sub, nil)
+			return c.api(queue.EndpointSubmit, id, sub, nil)
 		}
 		data, err := json.Marshal(sub)
 		if err != nil {
 			panic(err)
 		}
 		w := c.p.w
-		o := &operation{p: c.p, kind: "submit durable", key: d.id, lost: errNATS, repeats: true}
-		o.exec = func() { _ = w.submissions.Publish(w.now(), "coordinators", "submission "+d.id, data) } // one that is there is this one
+		o := &operation{p: c.p, kind: "submit durable", key: id, lost: errNATS, repeats: true}
+		o.exec = func() { _ = w.submissions.Publish(w.now(), "coordinators", "submission "+id, data) } // one that is there is this one
 		return o.call(c.p.ctx)
 	})
 	if err != nil && !c.p.dead.Load() {
-		c.broken("execution %s was refused: %v", d.id, err)
+		c.broken("execution %s was refused: %v", id, err)
 	}
 }
 
@@ -177,11 +185,17 @@ func (c client) run(d *document) {
 			c.broken("cancel of %s: %v", d.id, err)
 		}
 	}
+	c.await(d, d.id)
+	c.follow(d)
+}
+
+// await does what an execution waits for, until it is over.
+func (c client) await(d *document, id string) {
 	asked := map[string]bool{}
 	for d.waits && !c.p.dead.Load() {
 		c.pause(3 * time.Second)
 		var x queue.Execution
-		if err := c.api(queue.EndpointGet, d.id, queue.GetRequest{ID: engine.ExecutionID(d.id)}, &x); err != nil {
+		if err := c.api(queue.EndpointGet, id, queue.GetRequest{ID: engine.ExecutionID(id)}, &x); err != nil {
 			continue
 		}
 		if x.Status.Finished() {
@@ -191,8 +205,8 @@ func (c client) run(d *document) {
 			switch waiting.Kind {
 			case engine.WaitWebhook:
 				_, _ = c.until(func() error {
-					return c.api(queue.EndpointResume, d.id, queue.ResumeRequest{
-						Execution: engine.ExecutionID(d.id), Data: json.RawMessage(fmt.Sprintf("%q", "call of "+waiting.Token)),
+					return c.api(queue.EndpointResume, id, queue.ResumeRequest{
+						Execution: engine.ExecutionID(id), Data: json.RawMessage(fmt.Sprintf("%q", "call of "+waiting.Token)),
 					}, nil)
 				})
 			case engine.WaitApproval:
@@ -203,6 +217,59 @@ func (c client) run(d *document) {
 			}
 		}
 	}
+}
+
+// follow runs an execution again, once it is over.
+func (c client) follow(d *document) {
+	if d.retried == "" && !d.rerun {
+		return
+	}
+	x := c.ended(d.id)
+	if x == nil {
+		return
+	}
+	if d.rerun {
+		var data struct {
+			ResultData struct {
+				RunData map[string][]*engine.Record `json:"runData"`
+			} `json:"resultData"`
+		}
+		if err := json.Unmarshal(x.Data, &data); err != nil {
+			c.broken("run data of %s: %v", d.id, err)
+		}
+		if x.Status == engine.StatusSuccess {
+			c.send(queue.Submission{
+				Version: queue.Version, ID: engine.ExecutionID(d.id + "-p"), Workflow: d.json,
+				Destination: &engine.Destination{Node: d.partial}, RunData: data.ResultData.RunData,
+			})
+			c.await(d, d.id+"-p")
+		}
+		return
+	}
+	_, err := c.until(func() error {
+		return c.api(queue.EndpointRetry, d.id, queue.RetryRequest{
+			ID: engine.ExecutionID(d.id), NewID: engine.ExecutionID(d.id + "-r"), FromStart: d.retried == "start",
+		}, nil)
+	})
+	switch {
+	case c.p.dead.Load():
+	case err != nil && (c.code(err) != queue.CodeConflict || d.retried == "start" || x.Status == engine.StatusError):
+		c.broken("retry of %s (%s): %v", d.id, x.Status, err)
+	case err == nil:
+		c.await(d, d.id+"-r")
+	}
+}
+
+// ended waits for the end of an execution.
+func (c client) ended(id string) *queue.Execution {
+	for !c.p.dead.Load() {
+		c.pause(4 * time.Second)
+		var x queue.Execution
+		if err := c.api(queue.EndpointGet, id, queue.GetRequest{ID: engine.ExecutionID(id), Data: true}, &x); err == nil && x.Status.Finished() {
+			return &x
+		}
+	}
+	return nil
 }
 
 // decide has two people decide a question at about the same time.

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -59,6 +60,10 @@ type history struct {
 	answered map[string]int
 	attempts map[engine.JobID]string
 	letters  []queue.DeadLetter
+	// executions that go on where another failed, and where those failed
+	goesOn   map[engine.ExecutionID]bool
+	failedIn map[engine.ExecutionID]string
+	begun    map[string]map[engine.ExecutionID]bool // unfinished executions, by the gate of which they hold a place
 	// first tells of the message of a job that is or was in the stream last whether it was
 	// its coordinator's first attempt to publish it; excused are the permits that rest on
 	// such a message which came soon after the commit, by worker and attempt.
@@ -75,6 +80,7 @@ func newHistory(w *world) *history {
 		w: w, machines: map[string]*engine.Machine{}, known: map[engine.ExecutionID]*stored{},
 		keys: map[effectKey]string{}, effects: map[string]int{}, doneBy: map[string]bool{},
 		first: map[engine.JobID]bool{}, attempted: map[string]bool{}, excused: map[string]bool{},
+		goesOn: map[engine.ExecutionID]bool{}, failedIn: map[engine.ExecutionID]string{}, begun: map[string]map[engine.ExecutionID]bool{},
 		results: map[engine.JobID]bool{}, answered: map[string]int{}, attempts: map[engine.JobID]string{},
 	}
 }
@@ -90,10 +96,27 @@ const lateAfter = 3 * time.Second
 // another has published the job already and it was answered. A worker cannot tell
 // this message from the ordinary one. Its run repeats the effect, under the same key.
 func (h *history) delivered(p *process, job *queue.Job, d *memqueue.Delivery) {
-	h.attempts[job.ID] = attemptOf(job.IdempotencyKey, job.Attempt)
+	h.attempts[job.ID] = attemptOf(job.Execution, job.IdempotencyKey, job.Attempt)
+	if name := nodeOf(job); strings.HasPrefix(name, "Limited") {
+		if at, known := h.w.store.Moment(string(job.ID)); !known || h.w.now().UnixMilli() < at {
+			h.w.fail("job %s of %s is given out, and its moment is %d ms away (known: %v)", job.ID, name, at-h.w.now().UnixMilli(), known)
+		}
+	}
 	h.permit(p, job.ID)
 	h.excused[p.name+" "+h.attempts[job.ID]] = d.Deliveries == 1 && !job.Confirm && h.first[job.ID] &&
 		d.Published.Sub(time.UnixMilli(job.DispatchedAt)) <= lateAfter
+}
+
+// nodeOf is the node that a job runs.
+func nodeOf(job *queue.Job) string {
+	if !bytes.Contains(job.Plan, []byte(`"node":"Limited`)) {
+		return ""
+	}
+	var plan queue.Plan
+	if err := json.Unmarshal(job.Plan, &plan); err != nil {
+		panic(err)
+	}
+	return plan.Node
 }
 
 // attempt reports whether a coordinator publishes a job for the first time.
@@ -139,18 +162,35 @@ func (h *history) effect(p *process, e effect) {
 		h.w.fail("%s was done under another key before: %s", e, key)
 	}
 	h.keys[id] = e.key
+	h.again(e)
 	h.effects[e.String()]++
-	if n := h.effects[e.String()]; n > 1 && h.w.profile.faultless() {
-		h.w.fail("%s happens %d times although nothing goes wrong", e, n)
+	if n := h.effects[e.String()]; n > 1 && (h.w.profile.faultless() || strings.HasPrefix(e.node, "Once")) {
+		h.w.fail("%s happens %d times", e, n)
 	}
 	h.doneBy[fmt.Sprintf("%s %s %d", e.execution, e.node, e.run)] = true
-	attempt := attemptOf(e.key, e.attempt)
+	attempt := attemptOf(e.execution, e.key, e.attempt)
 	if answered := h.answered[attempt]; answered != 0 && answered < p.permits[attempt] {
 		if h.excused[p.name+" "+attempt] {
 			h.repeated++
 			return
 		}
 		h.w.fail("%s is done by %s, which was allowed to in step %d, and was answered in step %d", e, p.name, p.permits[attempt], answered)
+	}
+}
+
+// again checks what an execution does that goes on where another one failed: what had ended is not done again, and
+// what failed is done under the same key.
+func (h *history) again(e effect) {
+	from := engine.ExecutionID(strings.TrimSuffix(string(e.execution), "-r"))
+	if from == e.execution || !h.goesOn[e.execution] {
+		return
+	}
+	key, did := h.keys[effectKey{from, e.node, e.run, e.what}]
+	switch failed := h.failedIn[from]; {
+	case did && e.node == failed && key != e.key:
+		h.w.fail("%s is done again under another key than %s", e, key)
+	case did && e.node != failed:
+		h.w.fail("%s was done before its execution was retried, which failed in %s", e, failed)
 	}
 }
 
@@ -201,7 +241,7 @@ func (h *history) check(id engine.ExecutionID, p *process) {
 	jobs := map[engine.JobID]string{}
 	for jobID, job := range s.Jobs {
 		if job.RetryAt == 0 {
-			jobs[jobID] = attemptOf(job.IdempotencyKey, job.Attempt)
+			jobs[jobID] = attemptOf(id, job.IdempotencyKey, job.Attempt)
 		}
 	}
 	for jobID, attempt := range before.jobs {
@@ -212,8 +252,32 @@ func (h *history) check(id engine.ExecutionID, p *process) {
 	if now.Status.Finished() && !before.status.Finished() {
 		h.finished++
 	}
+	if s.Meta.Status == engine.StatusError && s.Meta.Error != nil {
+		h.failedIn[id] = s.Meta.Error.Node
+	}
+	h.gate(s)
 	before.version, before.status, before.jobs = now.Version, now.Status, jobs
 	h.w.trace("  ", string(id), fmt.Sprint(now.Version), string(now.Status))
+}
+
+// gate checks that no more executions have begun than a workflow has places. When something goes wrong more may: a
+// place is taken from an execution of which nobody knew whether it was stored.
+func (h *history) gate(s *engine.State) {
+	name := s.Meta.WorkflowID
+	if !strings.HasPrefix(name, "gated-") {
+		return
+	}
+	if h.begun[name] == nil {
+		h.begun[name] = map[engine.ExecutionID]bool{}
+	}
+	if s.Meta.Status == engine.StatusNew || s.Meta.Status.Finished() {
+		delete(h.begun[name], s.Meta.ID)
+		return
+	}
+	h.begun[name][s.Meta.ID] = true
+	if n := len(h.begun[name]); n > gatePlaces && h.w.profile.faultless() {
+		h.w.fail("%d executions of %s run, although it has %d places", n, name, gatePlaces)
+	}
 }
 
 func (h *history) machine(hash string) *engine.Machine {

@@ -24,6 +24,8 @@ type parameters struct {
 	Hang bool `json:"hang,omitempty"`
 	// Fails is how many attempts fail; -1 is all.
 	Fails int `json:"fails,omitempty"`
+	// FailsFirst: it fails unless its execution is a retry.
+	FailsFirst bool `json:"failsFirst,omitempty"`
 	// Rounds of tools that an agent asks for, Session where it remembers.
 	Rounds  [][]string `json:"rounds,omitempty"`
 	Session string     `json:"session,omitempty"`
@@ -147,7 +149,7 @@ func outside(ctx context.Context, call *node.Call, p parameters, did func(string
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	if p.Fails < 0 || call.Attempt <= p.Fails {
+	if p.Fails < 0 || call.Attempt <= p.Fails || p.FailsFirst && call.Execution.Mode != "retry" {
 		return &engine.NodeError{Message: "failed on purpose", Name: "NodeApiError"}
 	}
 	return nil

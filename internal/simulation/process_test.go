@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -237,6 +238,9 @@ func (p *process) effect(ctx context.Context, e effect) error {
 	return o.call(ctx)
 }
 
-func attemptOf(key string, attempt int) string { return fmt.Sprintf("%s#%d", key, attempt) }
+// attemptOf names an attempt. A retried execution has the keys of the one that it repeats.
+func attemptOf(id engine.ExecutionID, key string, attempt int) string {
+	return string(id) + " " + key + "#" + strconv.Itoa(attempt)
+}
 
 func (p *process) drop(jobs []engine.JobID) { p.worker.Drop(jobs) }

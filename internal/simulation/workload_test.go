@@ -32,6 +32,12 @@ type document struct {
 	session string // where its agents remember
 	agents  []string
 	outside bool // it may be cancelled
+
+	workflow string // its id in the document, when that is not the execution's
+	retried  string // "failed": it is retried after its failure, "start": it is begun anew, as <id>-r
+	recovers bool   // retried after its failure it ends well
+	partial  string // node up to which it runs, "" for all; rerun has it run again then, as <id>-p
+	rerun    bool
 }
 
 const in = "<in>"
@@ -98,6 +104,20 @@ func (d *document) step() {
 func (d *document) inline() {
 	name := d.name("Inline")
 	d.then(name, "sim.inline", nil, nil)
+	d.trail += "." + name
+}
+
+// once must not run twice: when it is not known whether it ran, it fails.
+func (d *document) once() {
+	name := d.name("Once")
+	d.then(name, "sim.step", &parameters{Work: d.work()}, object{"onWorkerLost": "giveUp"})
+	d.trail += "." + name
+}
+
+// limited is under a rate limit, with all executions of its workflow.
+func (d *document) limited() {
+	name := d.name("Limited")
+	d.then(name, "sim.step", nil, object{"rateLimit": []string{"2/second", "5/10s", "1/500ms"}[d.rng.IntN(3)]})
 	d.trail += "." + name
 }
 
@@ -192,7 +212,7 @@ func (d *document) ask() {
 // start starts one to three of the children.
 func (d *document) start(children []*document) {
 	name := d.name("Children")
-	c := &engine.Children{Sequential: d.rng.IntN(3) == 0}
+	c := &engine.Children{Sequential: d.rng.IntN(3) == 0, Detached: d.rng.IntN(4) == 0}
 	var ends []string
 	for i := range 1 + d.rng.IntN(3) {
 		child := children[d.rng.IntN(len(children))]
@@ -204,6 +224,9 @@ func (d *document) start(children []*document) {
 		end := string(child.status)
 		if child.status == engine.StatusSuccess {
 			end = strings.ReplaceAll(child.trail, in, fmt.Sprintf("%s/%d", name, i))
+		}
+		if c.Detached {
+			end = string(engine.StatusRunning)
 		}
 		ends = append(ends, end)
 	}
@@ -225,6 +248,15 @@ func (d *document) fail() {
 	d.status, d.failed = engine.StatusError, name
 }
 
+// failOnce ends the execution with an error, unless it is the retry of one that did.
+func (d *document) failOnce() {
+	name := d.name("Mend")
+	d.then(name, "sim.step", &parameters{FailsFirst: true}, nil)
+	d.status, d.failed, d.retried, d.recovers = engine.StatusError, name, "failed", true
+	d.trail += "." + name
+	d.step()
+}
+
 // hang ends the execution by its time limit. The node has one of its own, later, so
 // that it ends although no worker was told that it does not count any more: a
 // coordinator that dies after its commit tells nobody, and nothing repeats it.
@@ -234,11 +266,23 @@ func (d *document) hang() {
 	d.status = engine.StatusCanceled
 }
 
+// upTo ends the chain with two nodes of which a run up to a node runs the first.
+func (d *document) upTo() {
+	d.step()
+	d.partial = d.last
+	d.rerun = d.rng.IntN(2) == 0
+	d.then(d.name("Beyond"), "sim.step", nil, nil)
+}
+
 func (d *document) build() *document {
 	if d.rng.IntN(4) == 0 {
 		d.settings["toolExecution"] = "sequential"
 	}
-	data, err := json.Marshal(object{"id": d.id, "name": d.id, "nodes": d.nodes, "connections": d.connections, "settings": d.settings})
+	id := d.id
+	if d.workflow != "" {
+		id = d.workflow
+	}
+	data, err := json.Marshal(object{"id": id, "name": d.id, "nodes": d.nodes, "connections": d.connections, "settings": d.settings})
 	if err != nil {
 		panic(err)
 	}
@@ -249,6 +293,7 @@ func (d *document) build() *document {
 const (
 	errorWorkflow = "on-error"
 	sharedSession = "shared"
+	gatePlaces    = 2 // of the workflows gated-N
 )
 
 // workload is what is run in one simulation.
@@ -277,6 +322,9 @@ func newWorkload(rng *rand.Rand, executions int) *workload {
 		case 3:
 			d.fail()
 		}
+		if i < 2 && rng.IntN(2) == 0 {
+			d.settings["maxConcurrency"] = 1 + rng.IntN(3)
+		}
 		children = append(children, d.build())
 	}
 	parent := newDocument(rng, "child-4", "n8n-nodes-base.executeWorkflowTrigger")
@@ -286,12 +334,24 @@ func newWorkload(rng *rand.Rand, executions int) *workload {
 	l.stored = append(l.stored, parent)
 	for i := range executions {
 		d := newDocument(rng, fmt.Sprintf("e%d", i), "sim.start")
+		switch rng.IntN(6) {
+		case 0:
+			d.workflow = fmt.Sprintf("gated-%d", rng.IntN(2))
+			d.settings["maxConcurrency"] = gatePlaces
+		case 1:
+			d.workflow = "limited"
+			d.settings["rateLimit"] = "3/second"
+		}
 		d.session = sharedSession
 		if rng.IntN(2) == 0 {
 			d.session = d.id
 		}
 		for range 1 + rng.IntN(3) {
-			switch rng.IntN(12) {
+			switch rng.IntN(15) {
+			case 12, 13:
+				d.limited()
+			case 14:
+				d.once()
 			case 0:
 				d.inline()
 			case 1:
@@ -312,7 +372,11 @@ func newWorkload(rng *rand.Rand, executions int) *workload {
 				d.step()
 			}
 		}
-		switch rng.IntN(12) {
+		switch rng.IntN(14) {
+		case 12:
+			d.failOnce()
+		case 13:
+			d.upTo()
 		case 0:
 			d.fail()
 			if d.handler = rng.IntN(3) > 0; d.handler {
@@ -325,6 +389,9 @@ func newWorkload(rng *rand.Rand, executions int) *workload {
 			d.step()
 		default:
 			d.step()
+		}
+		if d.retried == "" && d.status != "" && !d.outside && rng.IntN(16) == 0 {
+			d.retried = "start"
 		}
 		l.executions = append(l.executions, d.build())
 	}

@@ -86,3 +86,15 @@ func (s *Store) Reserve(_ context.Context, wanted []state.Reservation) ([]time.D
 	}
 	return waits, nil
 }
+
+// Moment is when a holder may go under the limit that it asked under, in ms since 1970, for checks.
+func (s *Store) Moment(holder string) (at int64, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.limits {
+		if moment, ok := l.moments[holder]; ok {
+			at, known = max(at, moment), true
+		}
+	}
+	return at, known
+}
