@@ -70,13 +70,14 @@ func TestReport116StaleCommitIsRefused(t *testing.T) {
 	owner.AwaitStopped(within)
 	states, err := c.Look(ids...)
 	require.NoError(t, err)
-	require.Nil(t, states[0].Run["Beta"][0], "the owner has not committed it")
+	beta := states[0].Run["Beta"]
+	require.True(t, len(beta) == 0 || beta[0] == nil || beta[0].Status != engine.StatusSuccess, "the owner has committed it already")
 	c.Start(c.Coordinators[1])
 	c.AwaitDone(ids[0], "Beta", within)
 	took := time.Since(stopped)
 	require.NotContains(t, owner.Log(), refusedCommit)
 	owner.Continue()
-	recovered(t, c, "coordinator paused in the middle of a commit", "another one has gone on", took, recoveryLimit)
+	require.Less(t, took, recoveryLimit, "another one has gone on")
 	if took < 9*time.Second {
 		c.Await(within, func() string {
 			if !strings.Contains(owner.Log(), refusedCommit) {
