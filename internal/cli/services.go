@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -42,15 +44,19 @@ func serviceCommands(root *cobra.Command) {
 	}
 }
 
-// healthCommand is what a container of a coordinator or a worker is asked with.
+// healthCommand is what a container is asked with: it has no other program to ask with.
 func healthCommand() *cobra.Command {
-	addr := os.Getenv("REPRISE_METRICS_ADDR")
+	addr, url := os.Getenv("REPRISE_METRICS_ADDR"), ""
 	cmd := &cobra.Command{
 		Use: "healthcheck", Short: "Exit 0 when the coordinator or worker of this machine is ready (for containers).", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
 			defer cancel()
-			if err := health.Probe(ctx, addr); err != nil {
+			check := func() error { return health.Probe(ctx, addr) }
+			if url != "" {
+				check = func() error { return answers(ctx, url) }
+			}
+			if err := check(); err != nil {
 				// Containers know only 0 and 1.
 				return &exitError{code: service.ExitFailed, err: fmt.Errorf("unhealthy: %w", err)}
 			}
@@ -58,5 +64,22 @@ func healthCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&addr, "metrics-addr", addr, "its address of health checks (REPRISE_METRICS_ADDR)")
+	cmd.Flags().StringVar(&url, "url", "", "ask this URL instead, which must answer with 200")
 	return cmd
+}
+
+func answers(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return errors.New("not ready: " + resp.Status)
+	}
+	return nil
 }
