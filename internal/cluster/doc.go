@@ -4,11 +4,11 @@
 // nats-server, a mock model, and a ledger that counts the effects of every tool
 // call with its idempotency key.
 //
-//	c := cluster.New(t, cluster.Options{Workers: 3, ProxyNATS: true})
+//	c := cluster.New(t, cluster.Options{Workers: 3})
 //	c.StartAll()
 //	ids := c.Submit(10)
 //	c.Workers[0].Kill()
 //	c.Settled(ids, 30*time.Second, cluster.Once)
 //
-// The package has no tests of its own: it is tested by those who use it.
+// Only the ways to servers have tests here; the rest is tested by those who use it.
 package cluster

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Wire is a network way to a server for what toxiproxy does not do: connections
+// Wire is a network way to a server for what a Link does not do: connections
 // that die without anyone being told, another server for new connections only, and
 // single frames of the NATS protocol that get lost.
 type Wire struct {
