@@ -69,6 +69,10 @@ var Rules = []Rule{
 		Reason: "the runner runs in workers, and a worker has no way to Redis",
 	},
 	{
+		Package: "internal/telemetry", Never: []string{"pkg/state/...", "github.com/redis/..."},
+		Reason: "workers are observed too, and a worker has no way to Redis; what has to be asked there comes as a function",
+	},
+	{
 		Package: "cmd/...", Only: []string{"internal/..."},
 		Reason: "a main package starts a program from internal and does nothing itself",
 	},

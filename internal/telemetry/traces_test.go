@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
@@ -287,4 +288,27 @@ func TestErrorsInTracesHaveNoText(t *testing.T) {
 	for _, one := range got.of("") {
 		require.False(t, strings.Contains(one.String(), "always fails") || strings.Contains(one.String(), "confidential"), one.Name)
 	}
+}
+
+// The trace context of a submission may be in its message's header, and a text that is none is not
+// stored.
+func TestTraceContextInTheHeader(t *testing.T) {
+	got := startCollector(t)
+	lab := labtest.Start(t)
+	s := startStack(t, lab, nil)
+	nc, err := nats.Connect(s.NATSURL)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	document := labtest.Flow("short", nil, []labtest.Node{labtest.NewNode("Start", "n8n-nodes-base.manualTrigger", 1, "")})
+	for id, header := range map[string]string{
+		"with-context": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "with-nonsense": "00-0af7-<script>",
+	} {
+		body, err := json.Marshal(queue.Submission{Version: queue.Version, ID: engine.ExecutionID(id), Workflow: document})
+		require.NoError(t, err)
+		answer, err := nc.RequestMsg(&nats.Msg{Subject: "reprise.submit", Header: nats.Header{"traceparent": []string{header}}, Data: body}, 10*time.Second)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"id":"`+id+`"}`, string(answer.Data))
+	}
+	require.Len(t, got.root(t, "with-context").Links, 1)
+	require.Empty(t, got.root(t, "with-nonsense").Links)
 }
