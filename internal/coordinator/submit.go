@@ -74,12 +74,17 @@ func (c *Coordinator) create(p *program, meta engine.Meta, ev engine.Event, fini
 
 // store is create for an execution whose place is known; nil when it needs none.
 func (c *Coordinator) store(p *program, meta engine.Meta, ev engine.Event, place *place, finish func(error)) {
+	exists := false
 	c.hand(&work{
 		id:     meta.ID,
 		create: func() (*program, *engine.State) { return p, engine.NewState(meta) },
 		handle: func(x *execution) error {
-			if x.version > 0 || x.dirty { // it is in memory already
+			exists = x.version == 0 && x.dirty
+			switch {
+			case x.version > 0:
 				return state.ErrExists
+			case exists: // the one before in the group makes it: it exists if that is stored
+				return nil
 			}
 			x.keepPlace(place)
 			if place.queued() {
@@ -99,6 +104,9 @@ func (c *Coordinator) store(p *program, meta engine.Meta, ev engine.Event, place
 			return nil
 		},
 		finish: func(err error) {
+			if err == nil && exists {
+				err = state.ErrExists
+			}
 			switch {
 			case err == nil && place.queued():
 				c.log.Info("execution waits for its turn", zap.String("execution_id", string(meta.ID)), zap.String("workflow", meta.WorkflowName),
