@@ -2,11 +2,12 @@
 # Run the deterministic simulation over many seeds, one process per processor.
 #
 #   SEEDS=1000 START=1 scripts/simulate.sh
+#   EXECUTIONS=100000 scripts/simulate.sh            as many seeds as it takes for so many executions
 #   SEEDS=1 START=42 TRACE=1 scripts/simulate.sh     one seed, with every event
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-seeds=${SEEDS:-1000} start=${START:-1} trace=${TRACE:-}
+seeds=${SEEDS:-1000} start=${START:-1} trace=${TRACE:-} executions=${EXECUTIONS:-}
 processes=$(getconf _NPROCESSORS_ONLN)
 [ "$seeds" -ge "$processes" ] || processes=$seeds
 dir=$(mktemp -d)
@@ -19,7 +20,9 @@ arguments=(-test.run '^TestSimulation$' -test.v -test.timeout 2h)
 pids=()
 for ((i = 0; i < processes; i++)); do
   share=$(((seeds - i + processes - 1) / processes))
-  "$dir/simulation.test" "${arguments[@]}" -start $((start + i)) -stride "$processes" -seeds "$share" &
+  amount=(-seeds "$share")
+  [ -z "$executions" ] || amount=(-atleast $(((executions + processes - 1) / processes)))
+  "$dir/simulation.test" "${arguments[@]}" -start $((start + i)) -stride "$processes" "${amount[@]}" </dev/null &
   pids+=($!)
 done
 failed=0

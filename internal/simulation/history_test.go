@@ -63,6 +63,7 @@ type history struct {
 	// executions that go on where another failed, and where those failed
 	goesOn   map[engine.ExecutionID]bool
 	failedIn map[engine.ExecutionID]string
+	last     map[engine.ExecutionID]*engine.State   // as they are in the end
 	begun    map[string]map[engine.ExecutionID]bool // unfinished executions, by the gate of which they hold a place
 	// first tells of the message of a job that is or was in the stream last whether it was
 	// its coordinator's first attempt to publish it; excused are the permits that rest on
@@ -80,7 +81,7 @@ func newHistory(w *world) *history {
 		w: w, machines: map[string]*engine.Machine{}, known: map[engine.ExecutionID]*stored{},
 		keys: map[effectKey]string{}, effects: map[string]int{}, doneBy: map[string]bool{},
 		first: map[engine.JobID]bool{}, attempted: map[string]bool{}, excused: map[string]bool{},
-		goesOn: map[engine.ExecutionID]bool{}, failedIn: map[engine.ExecutionID]string{}, begun: map[string]map[engine.ExecutionID]bool{},
+		goesOn: map[engine.ExecutionID]bool{}, failedIn: map[engine.ExecutionID]string{}, last: map[engine.ExecutionID]*engine.State{}, begun: map[string]map[engine.ExecutionID]bool{},
 		results: map[engine.JobID]bool{}, answered: map[string]int{}, attempts: map[engine.JobID]string{},
 	}
 }
@@ -207,12 +208,11 @@ func (h *history) committed(p *process, commits []state.Commit, errs []error) {
 }
 
 func (h *history) check(id engine.ExecutionID, p *process) {
-	loaded, err := h.w.store.Load(nil, []engine.ExecutionID{id}) //nolint:staticcheck // it takes none
-	if err != nil || loaded[0] == nil {
-		h.w.fail("execution %s is not stored after its commit: %v", id, err)
+	now := h.w.store.View(id)
+	if now == nil {
+		h.w.fail("execution %s is not stored after its commit", id)
 		return
 	}
-	now := loaded[0]
 	before := h.known[id]
 	if before == nil {
 		before = &stored{}
@@ -316,16 +316,20 @@ func (h *history) unfinished() []string {
 	return list
 }
 
-// load reads an execution for the checks at the end.
+// load reads an execution for the checks at the end, when nothing changes any more.
 func (h *history) load(id engine.ExecutionID) *engine.State {
-	loaded, err := h.w.store.Load(nil, []engine.ExecutionID{id}) //nolint:staticcheck // it takes none
-	if err != nil || loaded[0] == nil {
+	if s := h.last[id]; s != nil {
+		return s
+	}
+	now := h.w.store.View(id)
+	if now == nil {
 		return nil
 	}
-	s, err := engine.Restore(loaded[0].Tables)
+	s, err := engine.Restore(now.Tables)
 	if err != nil {
 		return nil
 	}
+	h.last[id] = s
 	return s
 }
 

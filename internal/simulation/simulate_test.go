@@ -103,7 +103,7 @@ func simulate(t *testing.T, seed uint64, executions int, lines func(string)) (ou
 }
 
 func newWorld(seed uint64, p profile, rng *rand.Rand, lines func(string)) *world {
-	w := &world{seed: seed, profile: p, rng: rng, started: time.Now(), wake: make(chan struct{}, 1), lives: map[string]int{}, hash: &traceHash{lines: lines}}
+	w := &world{seed: seed, profile: p, rng: rng, started: time.Now(), wake: make(chan struct{}, 1), lives: map[string]int{}, looks: map[*memqueue.Stream]time.Time{}, hash: &traceHash{lines: lines}}
 	w.calm = w.started.Add(p.span)
 	w.store = memstore.New(memstore.Config{})
 	w.jobs = memqueue.NewStream(queue.StreamJobs, lease)
@@ -294,7 +294,7 @@ func (w *world) checkEnd(l *workload) {
 		w.checkExecution(d, s, lost[s.Meta.ID], again)
 		if s.Meta.Status == engine.StatusSuccess {
 			for _, agent := range d.agents {
-				if runs := s.Run[agent]; len(runs) > 0 && (!again || d.retried == "start") {
+				if runs := s.Run[agent]; len(runs) > 0 && (!again || d.retried == "start" && id == d.id+"-r") {
 					remembered = append(remembered, fmt.Sprintf("%s %s 0", id, agent))
 				}
 			}

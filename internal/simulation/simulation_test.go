@@ -14,8 +14,9 @@ import (
 var (
 	flagStart      = flag.Uint64("start", 1, "first seed")
 	flagSeeds      = flag.Int("seeds", 0, "number of seeds; 0 is a short run")
+	flagAtLeast    = flag.Int("atleast", 0, "executions after which no seed is begun; counts instead of -seeds")
 	flagStride     = flag.Uint64("stride", 1, "distance of the seeds")
-	flagExecutions = flag.Int("executions", 25, "executions that clients submit in a simulation")
+	flagExecutions = flag.Int("executions", 40, "executions that clients submit in a simulation")
 	flagFirst      = flag.Bool("first", false, "stop at the first seed that fails")
 	flagBugs       = flag.String("bugs", "", "planted bugs to look for, by name, separated by commas; all, or empty for a few")
 	flagTrace      = flag.Bool("trace", false, "print every event")
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // shortRun is the number of seeds that are run among all other tests.
-const shortRun = 20
+const shortRun = 12
 
 // TestSimulation runs seeds. `make simulate` runs more of them, or one with its trace.
 func TestSimulation(t *testing.T) {
@@ -44,7 +45,11 @@ func TestSimulation(t *testing.T) {
 	if count == 0 {
 		count = shortRun
 	}
-	for seed := *flagStart; seeds < count; seed += *flagStride {
+	more := func() bool { return seeds < count }
+	if *flagAtLeast > 0 {
+		more = func() bool { return total.executions < *flagAtLeast }
+	}
+	for seed := *flagStart; more(); seed += *flagStride {
 		out := simulate(t, seed, *flagExecutions, lines)
 		seeds++
 		total.executions += out.executions

@@ -473,11 +473,11 @@ func (w *world) pump() {
 // expect has the streams looked at again when something in them comes due.
 func (w *world) expect(s *memqueue.Stream) {
 	next := s.Next(w.now())
-	if next.IsZero() || !w.look.IsZero() && !w.look.Before(w.now()) && !next.Before(w.look) {
+	if at, planned := w.looks[s]; next.IsZero() || planned && at.After(w.now()) && !next.Before(at) {
 		return
 	}
-	w.look = next
-	w.after(next.Sub(w.now()), &event{name: "due", run: func() { w.look = time.Time{} }})
+	w.looks[s] = next
+	w.after(next.Sub(w.now()), &event{name: "due", run: func() {}}) // the streams are looked at after every event
 }
 
 // deliver sends a job to the worker that waits for it.

@@ -41,7 +41,7 @@ type world struct {
 	servers     []*process     // those of them that others may reach
 	lives       map[string]int // processes of a role
 	takers      []*operation
-	look        time.Time // when the streams are looked at again
+	looks       map[*memqueue.Stream]time.Time // when the streams are looked at again
 	ranks       int
 	steady      bool // all messages take the same time, and arrive as they were sent
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/state"
 )
 
 // Left is what a store holds that somebody must still attend to.
@@ -42,4 +43,16 @@ func (s *Store) Executions() []engine.ExecutionID {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// View is Load of one execution, for checks: what it returns is the store's own and must not be changed,
+// nor kept beyond the next commit. nil when there is none.
+func (s *Store) View(id engine.ExecutionID) *state.Stored {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.get(id)
+	if x == nil {
+		return nil
+	}
+	return &state.Stored{Version: x.version, Status: x.status, Tables: x.tables}
 }
