@@ -40,6 +40,10 @@ lint: ## run golangci-lint
 bench: ## run the Go benchmarks (BENCH=regexp, BENCH_PACKAGES=./pkg/...)
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(or $(BENCH_PACKAGES),./pkg/...)
 
+.PHONY: performance
+performance: ## measure all scenarios of reprise bench (or SCENARIOS) and fill docs/performance.md
+	./scripts/performance.sh $(SCENARIOS)
+
 .PHONY: simulate
 simulate: ## run the simulation over SEEDS seeds from START (TRACE=1 prints every event)
 	./scripts/simulate.sh

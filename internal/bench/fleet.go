@@ -44,7 +44,8 @@ func startChild(program []string, name, role string, env []string) (*child, erro
 	args := append(append([]string{}, program[1:]...), role)
 	c := &child{name: name, cmd: exec.Command(program[0], args...)}
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "REPRISE_") { // settings are those of the scenario
+		// Settings are those of the scenario; by REPRISE_TEST_ tests have their own program be ours.
+		if !strings.HasPrefix(v, "REPRISE_") || strings.HasPrefix(v, "REPRISE_TEST_") {
 			c.cmd.Env = append(c.cmd.Env, v)
 		}
 	}

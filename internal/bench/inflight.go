@@ -75,7 +75,7 @@ func runInflight(ctx context.Context, c *Config) (Result, error) {
 	defer stop()
 	fill := &inflight{config: c, fleet: f, tracker: t}
 	for i := range workers {
-		document, err := agentWith(agentTools, "bench", poolName(i))
+		document, err := agentWith(agentKind{tools: agentTools, model: "bench", pool: poolName(i), patience: maxDuration})
 		if err != nil {
 			return nil, err
 		}

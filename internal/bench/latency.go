@@ -59,7 +59,7 @@ func runLatency(ctx context.Context, c *Config) (Result, error) {
 }
 
 func (r *LatencyReport) run(ctx context.Context, c *Config, f *fleet) error {
-	document, err := agentWith(agentTools[:1], "bench", "")
+	document, err := agentWith(agentKind{tools: agentTools[:1], model: "bench"})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/reprise-engine/reprise/internal/stack"
 	"github.com/reprise-engine/reprise/pkg/engine"
@@ -22,7 +23,16 @@ const (
 var agentTools = []string{"Calculator", "Second calculator"}
 
 // agentWorkflow is the scenario's document.
-func agentWorkflow() ([]byte, error) { return agentWith(agentTools, "bench", "") }
+func agentWorkflow() ([]byte, error) { return agentWith(agentKind{tools: agentTools, model: "bench"}) }
+
+// agentKind is an Agent with tools.
+type agentKind struct {
+	tools []string
+	model string
+	pool  string // of its nodes, "" is the default one
+	// patience is how long it waits for its model, 0 as long as the node does.
+	patience time.Duration
+}
 
 // toolNames of an Agent with n tools, all of which its model calls at the same time.
 func toolNames(n int) []string {
@@ -42,12 +52,15 @@ func toolScript(model string, tools []string) map[string]any {
 	return map[string]any{model: map[string]any{"turns": []map[string]any{{"tool_calls": calls}, {"content": "It is 42."}}}}
 }
 
-// agentWith is an Agent with tools, whose model has a name, and whose nodes are for a pool
-// ("" is the default one).
-func agentWith(tools []string, model, pool string) ([]byte, error) {
+// agentWith is the document of an Agent.
+func agentWith(a agentKind) ([]byte, error) {
 	type object = map[string]any
 	link := func(to, kind string) object {
 		return object{kind: [][]object{{{"node": to, "type": kind, "index": 0}}}}
+	}
+	options := object{}
+	if a.patience > 0 {
+		options["timeout"] = a.patience.Milliseconds()
 	}
 	nodes := []object{
 		{"id": "start", "name": "Start", "type": "n8n-nodes-base.manualTrigger", "typeVersion": 1, "position": []int{0, 0}, "parameters": object{}},
@@ -57,25 +70,25 @@ func agentWith(tools []string, model, pool string) ([]byte, error) {
 		},
 		{
 			"id": "model", "name": "Model", "type": "@n8n/n8n-nodes-langchain.lmChatOpenAi", "typeVersion": 1.3, "position": []int{120, 220},
-			"parameters":  object{"model": object{"__rl": true, "mode": "id", "value": model}, "responsesApiEnabled": false, "options": object{}},
+			"parameters":  object{"model": object{"__rl": true, "mode": "id", "value": a.model}, "responsesApiEnabled": false, "options": options},
 			"credentials": object{"openAiApi": object{"id": stack.MockCredentialID, "name": "Mock LLM"}},
 		},
 	}
 	connections := object{"Start": link(agentNode, workflow.Main), "Model": link(agentNode, workflow.LanguageModel)}
-	for i, tool := range tools {
+	for i, tool := range a.tools {
 		nodes = append(nodes, object{
 			"id": fmt.Sprintf("tool%d", i), "name": tool, "type": "@n8n/n8n-nodes-langchain.toolCalculator", "typeVersion": 1,
 			"position": []int{320 + 120*i, 220}, "parameters": object{},
 		})
 		connections[tool] = link(agentNode, workflow.Tool)
 	}
-	if pool != "" {
+	if a.pool != "" {
 		for _, n := range nodes {
-			n["pool"] = pool
+			n["pool"] = a.pool
 		}
 	}
 	return json.Marshal(object{
-		"name": fmt.Sprintf("bench: agent with %d tools", len(tools)), "nodes": nodes, "connections": connections,
+		"name": fmt.Sprintf("bench: agent with %d tools", len(a.tools)), "nodes": nodes, "connections": connections,
 		"settings": object{"executionOrder": "v1"},
 	})
 }

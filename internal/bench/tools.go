@@ -76,7 +76,7 @@ func measureTools(ctx context.Context, c *Config, f *fleet, n int) (*ToolRow, er
 	if row.Executions == 0 {
 		row.Executions = min(200, max(3, toolRunsPerRow/n))
 	}
-	document, err := agentWith(toolNames(n), toolModel(n), "")
+	document, err := agentWith(agentKind{tools: toolNames(n), model: toolModel(n)})
 	if err != nil {
 		return nil, err
 	}
