@@ -79,6 +79,30 @@ var plantedBugs = []plantedBug{
 		name: "sweep forgets what its group has done", file: events, seeds: 200,
 		before: "x.dirty = x.dirty || x.idle()", after: "x.dirty = x.idle()",
 	},
+	{
+		name: "place in a gate never given up", file: "internal/coordinator/gate.go", seeds: 20,
+		before: "Op: state.GateLeave, Gate: gate, Execution: id}", after: "Op: state.GateLeave, Gate: gate}",
+	},
+	{
+		name: "lane waits for itself", file: "internal/coordinator/gate.go", seeds: 200,
+		before: "c.background(func() { c.entered(meta.ID, mine, took, err) })", after: "c.entered(meta.ID, mine, took, err)",
+	},
+	{
+		name: "answered before it is stored", file: "internal/coordinator/submit.go", seeds: 400,
+		before: "\t\t\t\treturn nil\n\t\t\t}\n\t\t\tx.keepPlace", after: "\t\t\t\treturn state.ErrExists\n\t\t\t}\n\t\t\tx.keepPlace",
+	},
+	{
+		name: "job under a rate limit forgotten", file: "internal/coordinator/dispatch.go", seeds: 20,
+		before: "\td.due.push(e)\n\td.kick()\n", after: "\td.kick()\n",
+	},
+	{
+		name: "job under a rate limit published at once", file: "internal/coordinator/dispatch.go", seeds: 20,
+		before: "e.state, e.due = stateLimited, due", after: "e.state, e.due = stateLimited, min(due, d.now())",
+	},
+	{
+		name: "retry under a new key", file: "pkg/engine/dispatch.go", seeds: 60,
+		before: "job.IdempotencyKey = job.Entry.Key", after: "_ = job.Entry.Key",
+	},
 }
 
 var foundSeed = regexp.MustCompile(`seed (\d+): (.*)`)

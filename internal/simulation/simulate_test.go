@@ -89,6 +89,12 @@ func simulate(t *testing.T, seed uint64, executions int, lines func(string)) (ou
 	// A collection in the middle could change the order in which goroutines run.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer runtime.GC()
+	// A bubble that stands still for ever panics here. What is left of it is left.
+	defer func() {
+		if r := recover(); r != nil {
+			out = outcomeOf{seed: seed, failure: fmt.Errorf("it stands still: %v", r)}
+		}
+	}()
 	synctest.Test(t, func(*testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0x5eed)) //nolint:gosec // it must be repeatable
 		w := newWorld(seed, newProfile(rng, executions), rng, lines)
