@@ -151,7 +151,7 @@ func (x *execution) committed(log *zap.Logger) (jobs []engine.Job, repeated bool
 	}
 	step = x.steps
 	if x.republish {
-		for _, open := range x.state.Jobs {
+		for _, open := range x.state.JobsInOrder() {
 			if open.RetryAt == 0 {
 				jobs = append(jobs, open.Job)
 			}

@@ -122,6 +122,12 @@ func (s storeOf) PutNamedWorkflow(ctx context.Context, record state.WorkflowReco
 	return s.do(ctx, "put named workflow", record.ID, func() error { return s.p.w.store.PutNamedWorkflow(ctx, record) })
 }
 
+func (s storeOf) UpdateNamedWorkflow(ctx context.Context, id string, change func(*state.WorkflowRecord, bool) error) (state.WorkflowRecord, error) {
+	return reach(ctx, s, "update named workflow", id, func() (state.WorkflowRecord, error) {
+		return s.p.w.store.UpdateNamedWorkflow(ctx, id, change)
+	})
+}
+
 func (s storeOf) NamedWorkflow(ctx context.Context, id string) (state.WorkflowRecord, error) {
 	return reach(ctx, s, "named workflow", id, func() (state.WorkflowRecord, error) { return s.p.w.store.NamedWorkflow(ctx, id) })
 }

@@ -350,10 +350,17 @@ func askAny[T any](ctx context.Context, p *process, kind, key string, reached fu
 		answer, err := ask(try, p, kind, key, false, one(func() *process { reached(); return p.w.any(serves) }), hand)
 		silent := try.Err() != nil
 		stop()
-		if err == nil || !silent || ctx.Err() != nil {
+		if err == nil || !silent || isOver(ctx) {
 			return answer, err
 		}
 	}
+}
+
+// isOver reports whether a context has ended, or ends now: the last try and the whole
+// question end at the same moment, and either timer may be the first.
+func isOver(ctx context.Context) bool {
+	deadline, limited := ctx.Deadline()
+	return ctx.Err() != nil || limited && !time.Now().Before(deadline)
 }
 
 func (t transportOf) AskRedelivery(ctx context.Context, q *queue.Redelivery) (queue.Reply, error) {

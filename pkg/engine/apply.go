@@ -254,7 +254,7 @@ func (t *tx) fire(timer string) bool {
 		t.waitOver(t.s.Parked[token])
 		return true
 	}
-	for _, job := range t.s.jobsInOrder() {
+	for _, job := range t.s.JobsInOrder() {
 		switch timer {
 		case retryTimer(job.ID):
 			t.retryNow(job)

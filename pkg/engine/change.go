@@ -363,8 +363,8 @@ func sortedKeys[K ~string, V any](m map[K]V) []K {
 	return keys
 }
 
-// jobsInOrder lists the open jobs by number.
-func (s *State) jobsInOrder() []*OpenJob {
+// JobsInOrder lists the open jobs as they were made.
+func (s *State) JobsInOrder() []*OpenJob {
 	jobs := make([]*OpenJob, 0, len(s.Jobs))
 	for _, j := range s.Jobs {
 		jobs = append(jobs, j)

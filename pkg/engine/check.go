@@ -58,7 +58,7 @@ func (s *State) owners() (map[RunRef]string, error) {
 		owner[ref] = who
 		return nil
 	}
-	for _, j := range s.jobsInOrder() {
+	for _, j := range s.JobsInOrder() {
 		if err := own(j.Entry.RunRef(), "job "+string(j.ID)); err != nil {
 			return nil, err
 		}
@@ -141,7 +141,7 @@ func checkRounds(s *State) error {
 			return fmt.Errorf("tool entry %d (%s) answers a call that is not there", e.Seq, e.Node)
 		}
 	}
-	for _, j := range s.jobsInOrder() {
+	for _, j := range s.JobsInOrder() {
 		if j.Entry.AsTool() && s.Action(&j.Entry) == nil {
 			return fmt.Errorf("job %s (%s) answers a call that is not there", j.ID, j.Entry.Node)
 		}
@@ -166,7 +166,7 @@ func checkRefs(s *State) error {
 			return err
 		}
 	}
-	for _, j := range s.jobsInOrder() {
+	for _, j := range s.JobsInOrder() {
 		if err := check("job "+string(j.ID), j.Entry.Inputs); err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ func (s *State) remembered(token string) bool {
 
 func checkTimers(s *State) error {
 	want := map[string]bool{}
-	for _, j := range s.jobsInOrder() {
+	for _, j := range s.JobsInOrder() {
 		if j.RetryAt != 0 {
 			want[retryTimer(j.ID)] = true
 		} else if j.Deadline != 0 {

@@ -235,7 +235,7 @@ func (t *tx) jobID() JobID {
 func (t *tx) end(status Status, cause *NodeError) {
 	t.ending = true
 	m := &t.s.Meta
-	for _, job := range t.s.jobsInOrder() {
+	for _, job := range t.s.JobsInOrder() {
 		if job.RetryAt == 0 {
 			t.step.Dropped = append(t.step.Dropped, job.ID)
 		}

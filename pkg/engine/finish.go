@@ -196,7 +196,7 @@ func (t *tx) fatal(err *NodeError) {
 	if t.s.Meta.Error == nil {
 		t.s.Meta.Error = err
 	}
-	for _, job := range t.s.jobsInOrder() {
+	for _, job := range t.s.JobsInOrder() {
 		if job.RetryAt != 0 {
 			t.delJob(job.ID)
 			t.giveUp(job)

@@ -100,6 +100,25 @@ func (s *Store) PutNamedWorkflow(_ context.Context, record state.WorkflowRecord)
 	return nil
 }
 
+// UpdateNamedWorkflow implements the contract of state.Store.
+func (s *Store) UpdateNamedWorkflow(_ context.Context, id string, change func(*state.WorkflowRecord, bool) error) (state.WorkflowRecord, error) {
+	if id == "" || len(id) > 256 || !utf8.ValidString(id) {
+		return state.WorkflowRecord{}, fmt.Errorf("store workflow: id %.256q: must be a text of 1 to 256 bytes", id)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	record, found := s.named[id]
+	record.ID = id
+	if err := change(&record, found); err != nil {
+		return state.WorkflowRecord{}, err
+	}
+	if record.Hash == "" || record.ID != id {
+		return state.WorkflowRecord{}, fmt.Errorf("store workflow %q: no hash, or another id", id)
+	}
+	s.named[id] = record
+	return record, nil
+}
+
 // NamedWorkflow implements the contract of state.Store.
 func (s *Store) NamedWorkflow(_ context.Context, id string) (state.WorkflowRecord, error) {
 	s.mu.Lock()
