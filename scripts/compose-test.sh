@@ -9,6 +9,7 @@
 # containers, networks and volumes have names of their own and are removed in any case.
 #
 #   EXECUTIONS=200      how many are submitted
+#   LIMIT=300           seconds that the stack may take, from its start to the last end
 #   KEEP=1              leave the stack and the Docker running, to look at
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -24,7 +25,7 @@ cache=${REPRISE_COMPOSE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/reprise-compose-t
 compose_version=v2.39.4
 work=$(mktemp -d "${TMPDIR:-/tmp}/reprise-compose.XXXXXX")
 project=reprise-test-$$
-dockerd_pid=
+dockerd_pid='' watchdog=''
 jobs_running=()
 started=$SECONDS
 
@@ -45,7 +46,7 @@ cleanup() {
   local status=$?
   trap - EXIT INT TERM
   set +e
-  for job in "${jobs_running[@]}"; do kill "$job" 2>/dev/null; done
+  for job in "${jobs_running[@]}" $watchdog; do pkill -P "$job" 2>/dev/null; kill "$job" 2>/dev/null; done
   if [ -n "${KEEP:-}" ]; then
     say "left running: DOCKER_HOST=${DOCKER_HOST:-} ${compose[*]:-} ps"
     exit $status
@@ -147,6 +148,9 @@ else
 fi
 reprise() { timeout 30 "$work/reprise" "$@"; }
 
+# Whatever hangs: the test ends, and cleans up.
+(sleep "${LIMIT:-300}"; echo "error: not over after ${LIMIT:-300} s" >&2; kill -TERM $$) &
+watchdog=$!
 up=1
 say "starting the stack"
 compose up --detach --wait --wait-timeout 120 --quiet-pull >"$work/up.log" 2>&1 || { tail -20 "$work/up.log" >&2; die "the stack does not get healthy"; }
