@@ -227,7 +227,7 @@ func TestHardenedStackWorks(t *testing.T) {
 	for _, endpoint := range []string{
 		queue.EndpointGet, queue.EndpointList, queue.EndpointCancel, queue.EndpointQueue, queue.EndpointResume, queue.EndpointApprovals,
 		queue.EndpointApproval, queue.EndpointDecide, queue.EndpointRetry, queue.EndpointWorkflowPut, queue.EndpointWorkflowGet,
-		queue.EndpointWorkflowList, queue.EndpointWorkflowDelete, queue.EndpointSubmit,
+		queue.EndpointWorkflowList, queue.EndpointWorkflowDelete, queue.EndpointWorkflowActive, queue.EndpointResponse, queue.EndpointSubmit,
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		_, err := queue.Call[json.RawMessage](ctx, client, endpoint, map[string]any{"v": 1, "id": "none"})

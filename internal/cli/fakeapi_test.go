@@ -51,6 +51,7 @@ func startFakeAPI(t *testing.T) *fakeAPI {
 		queue.EndpointDecide: queue.Handle(f.decide), queue.EndpointRetry: queue.Handle(f.retry), queue.EndpointResume: queue.Handle(f.resume),
 		queue.EndpointWorkflowPut: queue.Handle(f.put), queue.EndpointWorkflowGet: queue.Handle(f.workflow),
 		queue.EndpointWorkflowList: queue.Handle(f.listWorkflows), queue.EndpointWorkflowDelete: queue.Handle(f.delete),
+		queue.EndpointWorkflowActive: queue.Handle(f.activate),
 	}})
 	require.NoError(t, err)
 	t.Cleanup(stop)
@@ -211,6 +212,18 @@ func (f *fakeAPI) listWorkflows(context.Context, *queue.WorkflowRequest) (*queue
 		answer.Workflows = append(answer.Workflows, w)
 	}
 	return answer, nil
+}
+
+func (f *fakeAPI) activate(_ context.Context, r *queue.WorkflowActivateRequest) (*queue.StoredWorkflow, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w, ok := f.workflows[r.ID]
+	if !ok {
+		return nil, notFound("workflow")
+	}
+	w.Active = r.Active
+	f.workflows[r.ID] = w
+	return &w, nil
 }
 
 func (f *fakeAPI) delete(ctx context.Context, r *queue.WorkflowRequest) (struct{}, error) {

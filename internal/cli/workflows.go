@@ -16,9 +16,10 @@ import (
 func workflowsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "workflows", Aliases: []string{"workflow"},
-		Short: "Store workflows under their ids, so that others call them and they can be submitted by id.",
+		Short: "Store workflows under their ids, so that others call them, they can be submitted by id, and their triggers begin them.",
 	}
-	cmd.AddCommand(putWorkflowCommand(), listWorkflowsCommand(), getWorkflowCommand(), deleteWorkflowCommand())
+	cmd.AddCommand(putWorkflowCommand(), importWorkflowsCommand(), listWorkflowsCommand(), getWorkflowCommand(), exportWorkflowsCommand(),
+		activateWorkflowCommand("activate", true), activateWorkflowCommand("deactivate", false), deleteWorkflowCommand())
 	return cmd
 }
 
@@ -128,9 +129,13 @@ func listWorkflowsCommand() *cobra.Command {
 					}
 					return printJSON(out, all)
 				}
-				fmt.Fprintln(out, style.dim(fmt.Sprintf("%-24s  %-19s  %s", "ID", "STORED", "NAME")))
+				fmt.Fprintln(out, style.dim(fmt.Sprintf("%-24s  %-19s  %-7s  %s", "ID", "STORED", "ACTIVE", "NAME")))
 				for _, w := range all {
-					fmt.Fprintf(out, "%-24s  %-19s  %s\n", w.ID, clock(w.UpdatedAt), w.Name)
+					active := ""
+					if w.Active {
+						active = "yes"
+					}
+					fmt.Fprintf(out, "%-24s  %-19s  %-7s  %s\n", w.ID, clock(w.UpdatedAt), active, w.Name)
 				}
 				return nil
 			})

@@ -30,6 +30,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/expression"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/state"
+	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // Store is what the coordinator needs of pkg/state.
@@ -40,7 +41,7 @@ type Store interface {
 	Questions(ctx context.Context, limit int, cursor string) ([]state.Asked, string, error)
 	PutWorkflow(ctx context.Context, hash string, document []byte) error
 	Workflow(ctx context.Context, hash string) ([]byte, error)
-	PutNamedWorkflow(ctx context.Context, record state.WorkflowRecord) error
+	UpdateNamedWorkflow(ctx context.Context, id string, change func(*state.WorkflowRecord, bool) error) (state.WorkflowRecord, error)
 	NamedWorkflow(ctx context.Context, id string) (state.WorkflowRecord, error)
 	NamedWorkflows(ctx context.Context) ([]state.WorkflowRecord, error)
 	DeleteNamedWorkflow(ctx context.Context, id string) error
@@ -105,6 +106,9 @@ type Config struct {
 	// (default 20,000), MaxBacklogBytes how much data they may carry (default 256 MB);
 	// MaxSubmissionBytes is the greatest size of a submission (default 16 MB).
 	MaxBacklog, MaxBacklogBytes, MaxSubmissionBytes int
+	// CheckTriggers says what keeps a workflow from being active, its triggers from being
+	// hosted; nil allows any.
+	CheckTriggers func(*workflow.Workflow) error
 	// OnLive is told what executions do, in order per execution; it must not block.
 	OnLive func(engine.ExecutionID, []engine.Live)
 }

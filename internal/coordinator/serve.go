@@ -72,6 +72,8 @@ func (c *Coordinator) serve(context.Context) error {
 					queue.EndpointWorkflowGet:    queue.Handle(c.getWorkflow),
 					queue.EndpointWorkflowList:   queue.Handle(c.listWorkflows),
 					queue.EndpointWorkflowDelete: queue.Handle(c.deleteWorkflow),
+					queue.EndpointWorkflowActive: queue.Handle(c.activateWorkflow),
+					queue.EndpointResponse:       queue.Handle(c.response),
 				},
 			})
 		},
@@ -122,11 +124,7 @@ func (c *Coordinator) get(ctx context.Context, r *queue.GetRequest) (*queue.Exec
 	if !m.Status.Finished() {
 		x.Stack = s.StackNames()
 	}
-	for _, p := range s.ParkedInOrder() {
-		x.Waiting = append(x.Waiting, queue.Waiting{
-			Token: p.Token, Node: p.Entry.Node, Kind: p.Wait.Kind, Since: p.Since, Until: p.Wait.Until, URL: c.waitURL(s, p),
-		})
-	}
+	x.Waiting = c.waitsOf(s)
 	if r.Data {
 		if x.Data, err = json.Marshal(s.RunExecutionData().Data); err != nil {
 			return nil, &queue.Problem{Code: queue.CodeInternal, Message: fmt.Sprintf("execution %s: %v", r.ID, err)}

@@ -65,20 +65,73 @@ func (c *Coordinator) putWorkflow(ctx context.Context, r *queue.WorkflowPutReque
 	if problem != nil {
 		return nil, problem
 	}
-	record := state.WorkflowRecord{ID: id, Name: p.workflow.Name, Hash: p.workflow.Hash, UpdatedAt: c.now()}
 	// Stored again even if this process believes that it is: somebody may have
 	// removed a document that nothing was named after.
-	if err := c.config.Store.PutWorkflow(ctx, record.Hash, p.workflow.Raw); err != nil {
+	if err := c.config.Store.PutWorkflow(ctx, p.workflow.Hash, p.workflow.Raw); err != nil {
 		return nil, problemOf(fmt.Errorf("store workflow %s: %w", id, err))
 	}
-	if err := c.config.Store.PutNamedWorkflow(ctx, record); err != nil {
+	record, err := c.config.Store.UpdateNamedWorkflow(ctx, id, func(r *state.WorkflowRecord, _ bool) error {
+		if r.Hash != p.workflow.Hash || r.Version == 0 {
+			r.Version++
+		}
+		r.Name, r.Hash, r.UpdatedAt = p.workflow.Name, p.workflow.Hash, c.now()
+		if r.Active {
+			return c.activatable(p.workflow)
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, problemOf(fmt.Errorf("store workflow %s: %w", id, err))
 	}
 	return storedWorkflow(record), nil
 }
 
+// activateWorkflow has the triggers of a stored workflow begin executions of it, or no
+// longer. Coordinators that host triggers see it within a moment.
+func (c *Coordinator) activateWorkflow(ctx context.Context, r *queue.WorkflowActivateRequest) (*queue.StoredWorkflow, error) {
+	if _, problem := c.record(ctx, r.ID); problem != nil {
+		return nil, problem
+	}
+	record, err := c.config.Store.UpdateNamedWorkflow(ctx, r.ID, func(record *state.WorkflowRecord, found bool) error {
+		switch {
+		case !found:
+			return &queue.Problem{Code: queue.CodeNotFound, Message: fmt.Sprintf("no workflow with the id %q is stored", r.ID)}
+		case record.Active == r.Active:
+			return nil
+		case !r.Active:
+			record.Active, record.ActivatedAt = false, 0
+			return nil
+		}
+		p, problem := c.stored(ctx, record.Hash)
+		if problem != nil {
+			return problem
+		}
+		if err := c.activatable(p.workflow); err != nil {
+			return err
+		}
+		record.Active, record.ActivatedAt = true, c.now()
+		return nil
+	})
+	if err != nil {
+		return nil, problemOf(fmt.Errorf("activate workflow %s: %w", r.ID, err))
+	}
+	return storedWorkflow(record), nil
+}
+
+// activatable refuses a workflow that nothing would begin, or whose triggers cannot be
+// hosted.
+func (c *Coordinator) activatable(w *workflow.Workflow) error {
+	if c.config.CheckTriggers == nil {
+		return nil
+	}
+	if err := c.config.CheckTriggers(w); err != nil {
+		return &queue.Problem{Code: queue.CodeInvalidWorkflow, Message: fmt.Sprintf("the workflow cannot be active: %v", err)}
+	}
+	return nil
+}
+
 func storedWorkflow(r state.WorkflowRecord) *queue.StoredWorkflow {
-	return &queue.StoredWorkflow{ID: r.ID, Name: r.Name, Hash: r.Hash, UpdatedAt: r.UpdatedAt}
+	return &queue.StoredWorkflow{ID: r.ID, Name: r.Name, Hash: r.Hash, UpdatedAt: r.UpdatedAt, Version: r.Version, Active: r.Active, ActivatedAt: r.ActivatedAt}
 }
 
 func (c *Coordinator) getWorkflow(ctx context.Context, r *queue.WorkflowRequest) (*queue.StoredWorkflow, error) {

@@ -77,6 +77,14 @@ func (t *tx) succeed(job *OpenJob, node *workflow.Node, res Result, outputs []wo
 	}
 	r.Hints, r.Worker = append(r.Hints, res.Hints...), res.Worker
 	t.addSlice(r, job)
+	if res.Response != nil {
+		meta := RecordMetadata{}
+		if r.Metadata != nil {
+			meta = *r.Metadata
+		}
+		meta.Response = res.Response
+		r.Metadata = &meta
+	}
 
 	if len(outputs) > 0 {
 		t.pair(e, outputs)
@@ -259,7 +267,7 @@ func (t *tx) addSlice(r *Record, job *OpenJob) {
 
 func (m *RecordMetadata) present() bool {
 	return m.NodeWasResumed || m.PreserveSourceOverwrite || m.PreservedSourceOverwrite != nil ||
-		len(m.SubRun) > 0 || m.CallID != "" || m.Round != nil || m.Rounds > 0 || m.Wait != "" || m.ParentExecution != nil
+		len(m.SubRun) > 0 || m.CallID != "" || m.Round != nil || m.Rounds > 0 || m.Wait != "" || m.ParentExecution != nil || m.Response != nil
 }
 
 // subRuns stores the records of the sub-nodes that a slice used.

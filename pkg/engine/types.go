@@ -113,6 +113,8 @@ type RecordMetadata struct {
 	// name theirs when there were several), SubExecutionsCount how many there were.
 	SubExecution       *ExecutionRef `json:"subExecution,omitempty"`
 	SubExecutionsCount int           `json:"subExecutionsCount,omitempty"`
+	// Response is the answer that the run gave to the HTTP call which began the execution.
+	Response *WebhookResponse `json:"response,omitempty"`
 	// ParentExecution is in the record of the node an execution began with.
 	ParentExecution *ExecutionRef `json:"parentExecution,omitempty"`
 }
@@ -205,6 +207,9 @@ type Result struct {
 	// ExecutionStatusError marks the record as error although there are Outputs.
 	RecordError *NodeError `json:"recordError,omitempty"`
 	Worker      string     `json:"worker,omitempty"`
+	// Response answers whoever began the execution with an HTTP call. It is kept in the
+	// record, so that the answer outlives every process; of several the first counts.
+	Response *WebhookResponse `json:"response,omitempty"`
 }
 
 // Ref points to data that is already in the state: the items of one output of

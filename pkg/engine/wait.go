@@ -41,6 +41,9 @@ type WebhookWait struct {
 	// instead, once it is over.
 	Response WebhookResponse `json:"response"`
 	AfterEnd bool            `json:"afterEnd,omitempty"`
+	// Form is the page that a person fills in to make the call; the HTTP side knows its
+	// shape. Such a wait is not resumed by a call of the resume URL, but by its form's.
+	Form json.RawMessage `json:"form,omitempty"`
 }
 
 // WebhookResponse is an answer to an HTTP call.
@@ -48,6 +51,8 @@ type WebhookResponse struct {
 	Status  int               `json:"status,omitempty"` // 0 is 200
 	Headers map[string]string `json:"headers,omitempty"`
 	Body    string            `json:"body,omitempty"`
+	// Binary, when set, is sent instead of Body.
+	Binary *workflow.Binary `json:"binary,omitempty"`
 }
 
 // Question is what a person is asked.

@@ -92,6 +92,8 @@ type Waiting struct {
 	// URL that ends the wait when it is called, or shows the question; "" when the
 	// coordinators have no public URL.
 	URL string `json:"url,omitempty"`
+	// Form is the page to fill in, for a wait that is ended by one.
+	Form json.RawMessage `json:"form,omitempty"`
 }
 
 // API are the handlers of the micro service. An error that is a *Problem, or

@@ -19,6 +19,7 @@ const (
 	EndpointWorkflowGet    = "workflow-get"
 	EndpointWorkflowList   = "workflow-list"
 	EndpointWorkflowDelete = "workflow-delete"
+	EndpointWorkflowActive = "workflow-active"
 )
 
 // ResumeRequest ends the wait for a webhook. Execution and what follows choose
@@ -118,6 +119,19 @@ type StoredWorkflow struct {
 	Hash      string          `json:"hash"`
 	UpdatedAt int64           `json:"updatedAt"` // milliseconds since 1970
 	Document  json.RawMessage `json:"document,omitempty"`
+	// Version counts the documents that were stored under the id.
+	Version int `json:"version,omitempty"`
+	// Active: its triggers begin executions, since ActivatedAt (milliseconds since 1970).
+	Active      bool  `json:"active"`
+	ActivatedAt int64 `json:"activatedAt,omitempty"`
+}
+
+// WorkflowActivateRequest has the triggers of a stored workflow begin executions, or no
+// longer. A workflow without a trigger that can be hosted is a *Problem with CodeInvalidWorkflow.
+type WorkflowActivateRequest struct {
+	Version int    `json:"v"`
+	ID      string `json:"id"`
+	Active  bool   `json:"active"`
 }
 
 // WorkflowPutRequest stores a document under the id in it, or under ID.
@@ -227,6 +241,18 @@ func (c *Conn) Workflows(ctx context.Context) ([]StoredWorkflow, error) {
 		return nil, fmt.Errorf("list workflows: %w", err)
 	}
 	return answer.Workflows, nil
+}
+
+// ActivateWorkflow switches the triggers of a stored workflow on or off.
+func (c *Conn) ActivateWorkflow(ctx context.Context, id string, active bool) (*StoredWorkflow, error) {
+	answer, err := ask[*StoredWorkflow](ctx, c, subjectAPI+EndpointWorkflowActive, WorkflowActivateRequest{Version: Version, ID: id, Active: active})
+	if err == nil && answer == nil {
+		err = errNoAnswer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("activate workflow %s: %w", id, err)
+	}
+	return answer, nil
 }
 
 // DeleteWorkflow forgets a stored workflow. Executions of it go on.

@@ -37,6 +37,7 @@ func ShardOf(id string) int {
 //	reprise:{mNNN}:memory:<session>:ids  zset  ids of the last appends, by order
 //	reprise:workflow:<hash>            string the workflow document
 //	reprise:workflows                  hash   workflow id -> WorkflowRecord (JSON)
+//	reprise:workflows-revision         string counts the changes of reprise:workflows
 //	reprise:secret:<name>              string a key that all processes share
 //	reprise:turn:<name>                string whoever does <name> in this interval has set it
 //
@@ -114,6 +115,8 @@ func (s *Store) shard(id engine.ExecutionID) *shardKeys { return &s.keys[ShardOf
 func (s *Store) workflowKey(hash string) string { return s.prefix + ":workflow:" + hash }
 
 func (s *Store) namedWorkflowsKey() string { return s.prefix + ":workflows" }
+
+func (s *Store) workflowsRevisionKey() string { return s.prefix + ":workflows-revision" }
 
 func (s *Store) secretKey(name string) string { return s.prefix + ":secret:" + name }
 

@@ -22,6 +22,7 @@ type Store interface {
 	PutWorkflow(ctx context.Context, hash string, document []byte) error
 	Workflow(ctx context.Context, hash string) ([]byte, error)
 	PutNamedWorkflow(ctx context.Context, record state.WorkflowRecord) error
+	UpdateNamedWorkflow(ctx context.Context, id string, change func(*state.WorkflowRecord, bool) error) (state.WorkflowRecord, error)
 	NamedWorkflow(ctx context.Context, id string) (state.WorkflowRecord, error)
 	NamedWorkflows(ctx context.Context) ([]state.WorkflowRecord, error)
 	DeleteNamedWorkflow(ctx context.Context, id string) error
@@ -88,6 +89,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"memory/bounded", memoryBounded},
 		{"workflow/stored once", workflowStored},
 		{"workflow/by id", workflowsNamed},
+		{"workflow/updated by many", workflowsUpdated},
 		{"secret/shared", secretsShared},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package statetest
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -70,6 +71,45 @@ func workflowsNamed(t *testing.T, s Store) {
 	} {
 		require.Error(t, s.PutNamedWorkflow(t.Context(), r), name)
 	}
+}
+
+// workflowsUpdated has several processes change one record at once: no change is lost.
+func workflowsUpdated(t *testing.T, s Store) {
+	refused := errors.New("no")
+	_, err := s.UpdateNamedWorkflow(t.Context(), "a", func(*state.WorkflowRecord, bool) error { return refused })
+	require.ErrorIs(t, err, refused)
+	_, err = s.NamedWorkflow(t.Context(), "a")
+	require.ErrorIs(t, err, state.ErrNotFound, "nothing was stored")
+	const callers = 8
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			_, err := s.UpdateNamedWorkflow(t.Context(), "a", func(r *state.WorkflowRecord, found bool) error {
+				if found != (r.Version > 0) || r.ID != "a" {
+					return fmt.Errorf("found is %v for %+v", found, r)
+				}
+				r.Version++
+				r.Hash, r.Active, r.ActivatedAt = "h", true, 5
+				return nil
+			})
+			if err != nil {
+				t.Errorf("update: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	got, err := s.NamedWorkflow(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, state.WorkflowRecord{ID: "a", Hash: "h", Version: callers, Active: true, ActivatedAt: 5}, got)
+	for name, change := range map[string]func(*state.WorkflowRecord, bool) error{
+		"no hash":    func(r *state.WorkflowRecord, _ bool) error { r.Hash = ""; return nil },
+		"another id": func(r *state.WorkflowRecord, _ bool) error { r.ID = "b"; return nil },
+	} {
+		_, err := s.UpdateNamedWorkflow(t.Context(), "a", change)
+		require.Error(t, err, name)
+	}
+	_, err = s.UpdateNamedWorkflow(t.Context(), "", func(r *state.WorkflowRecord, _ bool) error { r.Hash = "h"; return nil })
+	require.Error(t, err)
 }
 
 // secretsShared has several processes propose a value at once.
