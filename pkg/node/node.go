@@ -108,6 +108,8 @@ type Services struct {
 	Parameters ParameterResolver
 	// Credentials returns the secret data of a credential; workers only.
 	Credentials func(ctx context.Context, credentialType string, ref workflow.CredentialRef) (map[string]any, error)
+	// Files reads and makes the files of items; nil keeps them inside the items.
+	Files *Files
 	// LoadMemory returns the last n messages of a conversation, oldest first;
 	// n <= 0 means all.
 	LoadMemory func(ctx context.Context, session string, n int) ([]json.RawMessage, error)

@@ -26,7 +26,7 @@ type Item struct {
 type Items []Item
 
 // Binary describes a file that travels with an item. Data is base64 unless
-// ID names where the bytes are kept.
+// ID names where the bytes are kept; then it is the kind of place, as in n8n.
 type Binary struct {
 	MimeType      string `json:"mimeType,omitempty"`
 	FileType      string `json:"fileType,omitempty"`
@@ -35,6 +35,8 @@ type Binary struct {
 	FileSize      string `json:"fileSize,omitempty"`
 	Data          string `json:"data,omitempty"`
 	ID            string `json:"id,omitempty"`
+	// Bytes is the exact size of a file with an ID.
+	Bytes int64 `json:"bytes,omitempty"`
 }
 
 // Source says where the data of one input came from.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"mime/multipart"
 	"net/textproto"
 	"strings"
@@ -24,6 +25,7 @@ func compact(raw string) []byte {
 // multipart writes the fields in the order of the list.
 func (p *parameters) multipart(path string) body {
 	var b bytes.Buffer
+	parts := &[]part{}
 	w := multipart.NewWriter(&b)
 	p.value(path).ForEach(func(_, entry gjson.Result) bool {
 		name := entry.Get("name").String()
@@ -31,7 +33,7 @@ func (p *parameters) multipart(path string) body {
 			return true
 		}
 		if entry.Get("parameterType").String() == "formBinaryData" {
-			p.filePart(w, name, entry.Get("inputDataFieldName").String())
+			p.filePart(w, &b, parts, name, entry.Get("inputDataFieldName").String())
 		} else if err := w.WriteField(name, gjson.Parse(valueOf(entry)).String()); err != nil {
 			p.err = err
 		}
@@ -40,12 +42,22 @@ func (p *parameters) multipart(path string) body {
 	if err := w.Close(); err != nil && p.err == nil {
 		p.err = err
 	}
-	return body{b.Bytes(), w.FormDataContentType()}
+	p.cut(&b, parts)
+	if len(*parts) == 1 {
+		return plainBody((*parts)[0].bytes, w.FormDataContentType())
+	}
+	return body{parts: *parts, contentType: w.FormDataContentType()}
 }
 
 var quoteEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\r", "", "\n", "")
 
-func (p *parameters) filePart(w *multipart.Writer, name, property string) {
+// cut makes what was written so far a part of its own.
+func (p *parameters) cut(b *bytes.Buffer, parts *[]part) {
+	*parts = append(*parts, part{bytes: bytes.Clone(b.Bytes())})
+	b.Reset()
+}
+
+func (p *parameters) filePart(w *multipart.Writer, b *bytes.Buffer, parts *[]part, name, property string) {
 	data, file := p.binary(property)
 	if p.err != nil {
 		return
@@ -57,16 +69,29 @@ func (p *parameters) filePart(w *multipart.Writer, name, property string) {
 	h := textproto.MIMEHeader{}
 	h.Set("Content-Disposition", fmt.Sprintf(`form-data; name="%s"; filename="%s"`, quoteEscaper.Replace(name), quoteEscaper.Replace(fileName)))
 	h.Set("Content-Type", file.MimeType)
-	part, err := w.CreatePart(h)
-	if err == nil {
-		_, err = part.Write(data)
+	content, err := w.CreatePart(h)
+	switch {
+	case err == nil && data != nil:
+		_, err = content.Write(data)
+	case err == nil:
+		p.cut(b, parts)
+		*parts = append(*parts, part{file: &file})
 	}
 	if err != nil {
 		p.err = err
 	}
 }
 
-// binary returns the bytes of a file of the input item.
+// fileBody is a file of the input item as a body.
+func (p *parameters) fileBody(property string) body {
+	data, file := p.binary(property)
+	if data == nil {
+		return body{parts: []part{{file: &file}}, contentType: file.MimeType}
+	}
+	return plainBody(data, file.MimeType)
+}
+
+// binary returns a file of the input item, with its bytes when it carries them.
 func (p *parameters) binary(property string) ([]byte, workflow.Binary) {
 	if p.err != nil {
 		return nil, workflow.Binary{}
@@ -82,15 +107,23 @@ func (p *parameters) binary(property string) ([]byte, workflow.Binary) {
 	if !ok {
 		return fail(fmt.Sprintf("This operation expects the node's input data to contain a binary file '%s', but none was found [item %d]", property, p.item))
 	}
-	if file.Data == "" && file.ID != "" {
-		return fail(fmt.Sprintf("the bytes of file %q are not kept with its item and cannot be sent", property))
+	if file.MimeType == "" {
+		file.MimeType = "application/octet-stream"
 	}
-	data, err := decodeBase64(file.Data)
+	if file.ID != "" {
+		if !p.call.Files.Stored() {
+			return fail(fmt.Sprintf("the bytes of file %q are not kept with its item and cannot be sent", property))
+		}
+		return nil, file
+	}
+	r, err := p.call.Files.Open(p.ctx, file)
 	if err != nil {
 		return fail(fmt.Sprintf("file %q is not valid base64", property))
 	}
-	if file.MimeType == "" {
-		file.MimeType = "application/octet-stream"
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return fail(err.Error())
 	}
 	return data, file
 }

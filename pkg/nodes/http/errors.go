@@ -271,7 +271,16 @@ func isTimeout(err error) bool {
 
 // tooLarge is a response beyond the limit.
 func tooLarge(limit int64) error {
-	message := fmt.Sprintf("The response is larger than %s; ask for less, or for a page at a time. Whoever runs the workers can raise REPRISE_MAX_RESPONSE_BYTES", fileSize(limit))
+	message := fmt.Sprintf("The response is larger than %s; ask for less, or for a page at a time. Whoever runs the workers can raise REPRISE_MAX_RESPONSE_BYTES", node.FileSize(limit))
+	return &failure{
+		node: &engine.NodeError{Name: "NodeApiError", Reason: engine.ReasonTooLarge, Message: message, NotRetryable: true},
+		item: jsonobject.Quote(message),
+	}
+}
+
+// fileTooLarge is a file beyond the limit of one.
+func (x *execution) fileTooLarge() error {
+	message := "The file is larger than allowed; ask for a part of it. Whoever runs the workers can raise REPRISE_MAX_FILE_BYTES"
 	return &failure{
 		node: &engine.NodeError{Name: "NodeApiError", Reason: engine.ReasonTooLarge, Message: message, NotRetryable: true},
 		item: jsonobject.Quote(message),

@@ -50,17 +50,16 @@ func (p *parameters) readOldRequest() *request {
 	}
 	switch kind := p.text("options.bodyContentType", "json"); {
 	case asJSON && p.flag("sendBinaryData", false):
-		data, file := p.binary(p.text("binaryPropertyName", "data"))
-		r.body = body{data, file.MimeType}
+		r.body = p.fileBody(p.text("binaryPropertyName", "data"))
 	case kind == "form-urlencoded":
-		r.body = body{[]byte(encodeQuery(read("bodyParameters", "Body Parameters"), "indices")), "application/x-www-form-urlencoded"}
+		r.body = plainBody([]byte(encodeQuery(read("bodyParameters", "Body Parameters"), "indices")), "application/x-www-form-urlencoded")
 	case kind == "multipart-form-data":
 		r.body = p.multipart("bodyParametersUi.parameter")
 	case strings.HasPrefix(kind, "raw"):
-		r.body = body{[]byte(p.text("bodyParametersJson", "")), p.text("options.bodyContentCustomMimeType", "text/plain")}
+		r.body = plainBody([]byte(p.text("bodyParametersJson", "")), p.text("options.bodyContentCustomMimeType", "text/plain"))
 	default:
 		if o := p.oldJSONBody(asJSON); o != "" {
-			r.body = body{compact(o), "application/json"}
+			r.body = plainBody(compact(o), "application/json")
 		}
 	}
 	return r

@@ -115,6 +115,9 @@ func (g *pagination) endsAtStatus(status int) bool {
 func (g *pagination) ended(ctx context.Context, resp *response, page pageScope) (bool, error) {
 	switch g.when {
 	case "responseIsEmpty":
+		if resp.isFile {
+			return resp.empty, nil
+		}
 		body := strings.TrimSpace(string(resp.body))
 		if !gjson.Valid(body) {
 			return body == "", nil

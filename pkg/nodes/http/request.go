@@ -1,7 +1,6 @@
 package http
 
 import (
-	"encoding/base64"
 	"fmt"
 	nethttp "net/http"
 	"net/url"
@@ -11,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
+	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // request is what one item asks for, with everything evaluated.
@@ -24,9 +24,17 @@ type request struct {
 	options options
 }
 
+// body is what is sent: bytes, or parts where files are among them that are not held in memory.
 type body struct {
 	bytes       []byte
 	contentType string
+	parts       []part
+}
+
+// part is a piece of a body: bytes, or a file that is read while it is sent.
+type part struct {
+	bytes []byte
+	file  *workflow.Binary
 }
 
 type options struct {
@@ -129,22 +137,21 @@ func (p *parameters) readBody() body {
 	switch kind := p.text("contentType", "json"); kind {
 	case "json":
 		if p.text("specifyBody", "keypair") == "json" {
-			return body{compact(p.json("jsonBody", "JSON Body")), "application/json"}
+			return plainBody(compact(p.json("jsonBody", "JSON Body")), "application/json")
 		}
-		return body{compact(p.pairs("bodyParameters.parameters").String()), "application/json"}
+		return plainBody(compact(p.pairs("bodyParameters.parameters").String()), "application/json")
 	case "form-urlencoded":
 		const contentType = "application/x-www-form-urlencoded"
 		if p.text("specifyBody", "keypair") == "string" {
-			return body{[]byte(p.text("body", "")), contentType}
+			return plainBody([]byte(p.text("body", "")), contentType)
 		}
-		return body{[]byte(encodeQuery(p.pairs("bodyParameters.parameters"), "indices")), contentType}
+		return plainBody([]byte(encodeQuery(p.pairs("bodyParameters.parameters"), "indices")), contentType)
 	case "multipart-form-data":
 		return p.multipart("bodyParameters.parameters")
 	case "binaryData":
-		data, file := p.binary(p.text("inputDataFieldName", "data"))
-		return body{data, file.MimeType}
+		return p.fileBody(p.text("inputDataFieldName", "data"))
 	case "raw":
-		return body{[]byte(p.text("body", "")), p.text("rawContentType", "")}
+		return plainBody([]byte(p.text("body", "")), p.text("rawContentType", ""))
 	default:
 		if p.err == nil {
 			p.err = operationError(fmt.Sprintf("body content type %q is not supported", kind))
@@ -291,11 +298,4 @@ func escapeQuery(s string) string {
 		b.WriteByte(s[i])
 	}
 	return b.String()
-}
-
-func decodeBase64(data string) ([]byte, error) {
-	if b, err := base64.StdEncoding.DecodeString(data); err == nil {
-		return b, nil
-	}
-	return base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "="))
 }

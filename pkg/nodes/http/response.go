@@ -2,11 +2,11 @@ package http
 
 import (
 	"bytes"
-	"encoding/base64"
+	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
+	"io"
 	"mime"
-	nethttp "net/http"
 	"path"
 	"sort"
 	"strconv"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
@@ -33,7 +34,7 @@ func (resp *response) items(o options, input workflow.Item, index int) (workflow
 		if len(item.JSON) == 0 {
 			item.JSON = json.RawMessage("{}")
 		}
-		item.Binary = map[string]workflow.Binary{o.property: resp.file()}
+		item.Binary = map[string]workflow.Binary{o.property: resp.file}
 		return workflow.Items{item}, nil
 	}
 	body, err := resp.value(kind, o)
@@ -71,7 +72,7 @@ func (resp *response) kind(format string) string {
 		return format
 	}
 	switch mediaType := resp.mediaType(); {
-	case len(resp.body) == 0 && (mediaType == "" || isJSON(mediaType)):
+	case resp.empty && (mediaType == "" || isJSON(mediaType)):
 		return "json"
 	case isJSON(mediaType):
 		return "json"
@@ -180,37 +181,13 @@ func isBinary(mediaType string) bool {
 	return false
 }
 
-// extensions by media type, for names of files; what is missing is taken from
-// the file's own name.
-var extensions = map[string]string{
-	"application/gzip": "gz", "application/json": "json", "application/msword": "doc", "application/octet-stream": "bin",
-	"application/pdf": "pdf", "application/vnd.ms-excel": "xls", "application/vnd.ms-powerpoint": "ppt",
-	"application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
-	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         "xlsx",
-	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   "docx",
-	"application/xml": "xml", "application/zip": "zip", "audio/mpeg": "mp3", "audio/ogg": "oga", "audio/wav": "wav",
-	"image/gif": "gif", "image/jpeg": "jpg", "image/png": "png", "image/svg+xml": "svg", "image/webp": "webp",
-	"text/calendar": "ics", "text/css": "css", "text/csv": "csv", "text/html": "html", "text/markdown": "md",
-	"text/plain": "txt", "text/xml": "xml", "video/mp4": "mp4", "video/webm": "webm",
-}
-
-// file is the body as a file.
-func (resp *response) file() workflow.Binary {
-	b := workflow.Binary{
-		MimeType: resp.mediaType(),
-		FileName: resp.fileName(),
-		FileSize: fileSize(int64(len(resp.body))),
-		Data:     base64.StdEncoding.EncodeToString(resp.body),
+// keep makes the rest of the body a file, as it arrives.
+func (x *execution) keep(ctx context.Context, resp *response, body io.Reader) (err error) {
+	resp.file, err = x.call.Files.Save(ctx, workflow.Binary{MimeType: resp.mediaType(), FileName: resp.fileName()}, body)
+	if errors.Is(err, node.ErrFileTooLarge) {
+		return x.fileTooLarge()
 	}
-	if b.MimeType == "" {
-		b.MimeType, _, _ = strings.Cut(nethttp.DetectContentType(resp.body), ";")
-	}
-	b.FileExtension = extensions[b.MimeType]
-	if b.FileExtension == "" {
-		b.FileExtension = strings.TrimPrefix(path.Ext(b.FileName), ".")
-	}
-	b.FileType = fileType(b.MimeType)
-	return b
+	return err
 }
 
 func (resp *response) fileName() string {
@@ -224,47 +201,4 @@ func (resp *response) fileName() string {
 		return name
 	}
 	return ""
-}
-
-// fileType is n8n's coarse kind, by which its interface shows a file.
-func fileType(mimeType string) string {
-	switch {
-	case mimeType == "application/json":
-		return "json"
-	case mimeType == "text/html":
-		return "html"
-	case mimeType == "application/pdf":
-		return "pdf"
-	}
-	kind, _, _ := strings.Cut(mimeType, "/")
-	switch kind {
-	case "image", "video", "audio", "text":
-		return kind
-	}
-	return ""
-}
-
-// fileSize writes bytes for people: "46 B", "1.5 kB".
-func fileSize(n int64) string {
-	if n < 1000 {
-		return fmt.Sprintf("%d B", n)
-	}
-	size, unit := float64(n), ""
-	for _, unit = range []string{"kB", "MB", "GB", "TB"} {
-		if size /= 1000; size < 999.5 {
-			break
-		}
-	}
-	decimals := 0
-	switch {
-	case size < 9.995:
-		decimals = 2
-	case size < 99.95:
-		decimals = 1
-	}
-	text := strconv.FormatFloat(size, 'f', decimals, 64)
-	if decimals > 0 {
-		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-	}
-	return text + " " + unit
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -85,7 +86,7 @@ func TestFiles(t *testing.T) {
 func TestFileSize(t *testing.T) {
 	tests := map[int64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 1234: "1.23 kB", 12345: "12.3 kB", 999_999: "1 MB", 64 << 20: "67.1 MB", 5_000_000_000: "5 GB"}
 	for n, want := range tests {
-		require.Equal(t, want, fileSize(n))
+		require.Equal(t, want, node.FileSize(n))
 	}
 }
 

@@ -11,14 +11,19 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+
+	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
-// response is a service's answer, read whole.
+// response is a service's answer, read whole, or kept as a file.
 type response struct {
 	status  int
 	text    string // of the status: "Not Found"
 	headers nethttp.Header
 	body    []byte
+	file    workflow.Binary // instead of body, when isFile
+	isFile  bool
+	empty   bool     // there is no body
 	url     *url.URL // after redirects
 }
 
@@ -38,25 +43,78 @@ func (x *execution) send(ctx context.Context, r *request, idempotencyKey string)
 	if len(r.body.bytes) > 0 {
 		payload = bytes.NewReader(r.body.bytes)
 	}
+	var stream *upload
+	if r.body.parts != nil {
+		if stream, err = x.upload(timed, r.body); err != nil {
+			return nil, err
+		}
+		payload = stream
+	}
 	req, err := nethttp.NewRequestWithContext(timed, r.method, target.String(), payload)
 	if err != nil {
 		return nil, operationError(fmt.Sprintf("the request cannot be made: %s", r.secrets.redact(err.Error())))
 	}
 	r.setHeaders(req, idempotencyKey)
+	if stream != nil {
+		stream.attach(req)
+	}
 	resp, err := r.client(x.call.HTTP).Do(req)
 	if err != nil {
+		if stream != nil && stream.failed() != nil && ctx.Err() == nil {
+			return nil, operationError(stream.failed().Error())
+		}
 		return nil, sendError(ctx, timed, r, err)
 	}
 	defer resp.Body.Close()
-	data, err := x.readBody(resp)
-	if err != nil {
+	out := &response{status: resp.StatusCode, text: nethttp.StatusText(resp.StatusCode), headers: resp.Header, url: resp.Request.URL}
+	if err := x.receive(timed, r, resp, out); err != nil {
 		return nil, sendError(ctx, timed, r, err)
 	}
-	out := &response{status: resp.StatusCode, text: nethttp.StatusText(resp.StatusCode), headers: resp.Header, body: data, url: resp.Request.URL}
 	if len(resp.Status) > 4 {
 		out.text = resp.Status[4:]
 	}
 	return out, nil
+}
+
+// receive reads the body of an answer, or keeps it as a file when that is what it is.
+func (x *execution) receive(ctx context.Context, r *request, resp *nethttp.Response, out *response) (err error) {
+	var body io.Reader = resp.Body
+	if resp.ContentLength <= 0 { // whether there is a body is only known when it is read
+		var first [1]byte
+		n, err := io.ReadFull(resp.Body, first[:])
+		if err != nil && err != io.EOF { //nolint:errorlint // ReadFull returns it as it is
+			return err
+		}
+		out.empty = n == 0
+		body = io.MultiReader(bytes.NewReader(first[:n]), resp.Body)
+	}
+	fails := !r.options.neverError && (out.status < 200 || out.status > 299)
+	if out.isFile = !fails && out.kind(r.options.format) == "file"; out.isFile {
+		if !x.call.Files.Stored() { // it will be held in memory like any answer
+			if resp.ContentLength > x.MaxResponseBytes {
+				return tooLarge(x.MaxResponseBytes)
+			}
+			body = &limited{x: x, r: body}
+		}
+		return x.keep(ctx, out, body)
+	}
+	out.body, err = x.readBody(resp.ContentLength, body)
+	return err
+}
+
+// limited counts what is read among the answers of the run.
+type limited struct {
+	x *execution
+	r io.Reader
+}
+
+// Read implements io.Reader.
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if l.x.received.Add(int64(n)) > l.x.MaxResponseBytes {
+		return n, tooLarge(l.x.MaxResponseBytes)
+	}
+	return n, err
 }
 
 func sendError(ctx, timed context.Context, r *request, err error) error {
@@ -76,17 +134,17 @@ const firstRead = 8 << 10
 // they are held at once, and their number is as much the workflow's choice as their size.
 // What is read is counted while it arrives, so that many endless answers together end
 // where one would.
-func (x *execution) readBody(resp *nethttp.Response) ([]byte, error) {
+func (x *execution) readBody(length int64, body io.Reader) ([]byte, error) {
 	size := int64(firstRead)
-	if resp.ContentLength > 0 {
-		if resp.ContentLength > x.MaxResponseBytes {
+	if length > 0 {
+		if length > x.MaxResponseBytes {
 			return nil, tooLarge(x.MaxResponseBytes)
 		}
-		size = min(resp.ContentLength+1, 1<<20) // a server may promise more than it sends
+		size = min(length+1, 1<<20) // a server may promise more than it sends
 	}
 	data := make([]byte, 0, size)
 	for {
-		n, err := resp.Body.Read(data[len(data):cap(data)])
+		n, err := body.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
 		if x.received.Add(int64(n)) > x.MaxResponseBytes {
 			return nil, tooLarge(x.MaxResponseBytes)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"mime"
@@ -105,6 +104,9 @@ func (l *letter) address(ctx context.Context, call *node.Call, item int, options
 	return nil
 }
 
+// maxAttachmentBytes bounds one attachment, which is held in memory: mail servers take less.
+const maxAttachmentBytes = 32 << 20
+
 // attach adds the files that a parameter names by their property in the item. One that the
 // text shows ("cid:property") goes into it.
 func (l *letter) attach(ctx context.Context, call *node.Call, item int, path, html string) error {
@@ -129,12 +131,9 @@ func (l *letter) attach(ctx context.Context, call *node.Call, item int, path, ht
 		if !ok {
 			return operationError(fmt.Sprintf("This operation expects the node's input data to contain a binary file '%s', but none was found [item %d]", property, item), "parameter "+path)
 		}
-		if file.Data == "" && file.ID != "" {
-			return operationError(fmt.Sprintf("The bytes of file %q are not kept with its item and cannot be sent", property), "parameter "+path)
-		}
-		data, err := base64.StdEncoding.DecodeString(file.Data)
+		data, err := call.Files.Read(ctx, file, maxAttachmentBytes)
 		if err != nil {
-			return operationError(fmt.Sprintf("File %q is not valid base64", property), "parameter "+path)
+			return operationError(fmt.Sprintf("File %q cannot be attached: %v", property, err), "parameter "+path)
 		}
 		name := file.FileName
 		if name == "" {
