@@ -1,9 +1,12 @@
 package deploy_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
 	"testing"
 	"time"
@@ -43,6 +46,7 @@ func TestPermissionsRefuse(t *testing.T) {
 		"$JS.API.STREAM.CREATE.X", "$JS.API.STREAM.UPDATE.REPRISE_JOBS", "$JS.API.STREAM.DELETE.REPRISE_JOBS", "$JS.API.STREAM.PURGE.REPRISE_JOBS",
 		"$JS.API.STREAM.MSG.GET.REPRISE_JOBS", "$JS.API.DIRECT.GET.REPRISE_JOBS", "$JS.API.STREAM.MSG.DELETE.REPRISE_JOBS",
 		"$JS.API.STREAM.MSG.GET.REPRISE_SUBMIT", "$JS.API.STREAM.MSG.GET.REPRISE_DEAD", "$JS.API.STREAM.DELETE.OBJ_reprise-blobs",
+		"$JS.API.STREAM.DELETE.REPRISE_FILES", "$JS.API.STREAM.MSG.GET.REPRISE_FILES", "$JS.API.STREAM.INFO.REPRISE_FILES", "$JS.API.CONSUMER.CREATE.REPRISE_FILES",
 		"$JS.API.CONSUMER.CREATE.REPRISE_JOBS", "$JS.API.CONSUMER.CREATE.REPRISE_JOBS.mine", "$JS.API.CONSUMER.CREATE.REPRISE_JOBS.mine.reprise.job.>",
 		"$JS.API.CONSUMER.DURABLE.CREATE.REPRISE_JOBS.mine", "$JS.API.CONSUMER.DELETE.REPRISE_JOBS.pool-gpu",
 		"$JS.API.CONSUMER.MSG.NEXT.REPRISE_SUBMIT.coordinators", "$JS.ACK.REPRISE_SUBMIT.coordinators.1.1.1.1.0",
@@ -66,6 +70,7 @@ func TestPermissionsRefuse(t *testing.T) {
 		"worker_gpu": {append(others("gpu", "default"), worker...), append([]string{"reprise.live.*", "_INBOX.worker.>", "_INBOX.client.>"}, everybodysSecrets...)},
 		"client": {append([]string{
 			"reprise.result", "reprise.result.x", "reprise.results", "reprise.redelivery", "reprise.memory", "reprise.holder", "reprise.worker",
+			"reprise.file.x.y", "$JS.API.DIRECT.GET.REPRISE_FILES", "$JS.API.STREAM.PURGE.REPRISE_FILES",
 			"reprise.job.default.x_1", "reprise.control", "reprise.live.x", "reprise.dead.x", "$JS.API.CONSUMER.MSG.NEXT.REPRISE_JOBS.pool-default",
 			"$JS.ACK.REPRISE_JOBS.pool-default.1.1.1.1.0", "_INBOX.worker.x",
 		}, streams...), append([]string{"_INBOX.worker.>", "reprise.control", "reprise.holder"}, everybodysSecrets...)},
@@ -94,6 +99,24 @@ func TestPermissionsRefuse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Workers of all pools share the files of an execution, and remove those that no result names.
+func TestWorkersKeepFiles(t *testing.T) {
+	h := startHardened(t)
+	h.coordinator()
+	content := bytes.Repeat([]byte("file"), 1<<20)
+	id, err := h.connect("worker").Files().Put(t.Context(), "exec-1", bytes.NewReader(content))
+	require.NoError(t, err)
+	other := h.connect("worker_gpu").Files()
+	r, err := other.Get(t.Context(), id)
+	require.NoError(t, err)
+	got, err := io.ReadAll(r)
+	require.NoError(t, err)
+	require.Equal(t, sha256.Sum256(content), sha256.Sum256(got))
+	require.NoError(t, other.Remove(t.Context(), id))
+	_, err = other.Get(t.Context(), id)
+	require.ErrorIs(t, err, node.ErrFileGone)
 }
 
 // The server holds a request to the filter that its subject names.

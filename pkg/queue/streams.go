@@ -21,6 +21,11 @@ type Streams struct {
 	BlobTTL time.Duration
 	// MaxBlobBytes of the object store; 0 is unlimited.
 	MaxBlobBytes int64
+	// FileTTL is how long a file of an execution is kept at most; 0 is 30 days. Coordinators remove
+	// files together with their executions, so this matters for executions that are unfinished for longer.
+	FileTTL time.Duration
+	// MaxFileBytes of all files together; what goes beyond is refused with ErrFull. 0 is unlimited.
+	MaxFileBytes int64
 	// DeadAge is how long dead letters are kept; 0 is 30 days.
 	DeadAge time.Duration
 	// Memory keeps everything in the server's memory: for benchmarks only.
@@ -39,6 +44,12 @@ func (s Streams) withDefaults() Streams {
 	}
 	if s.MaxBlobBytes <= 0 {
 		s.MaxBlobBytes = -1
+	}
+	if s.FileTTL <= 0 {
+		s.FileTTL = 30 * 24 * time.Hour
+	}
+	if s.MaxFileBytes <= 0 {
+		s.MaxFileBytes = -1
 	}
 	if s.DeadAge <= 0 {
 		s.DeadAge = 30 * 24 * time.Hour
@@ -69,6 +80,12 @@ func (s Streams) configs() []jetstream.StreamConfig {
 		Name: StreamDead, Description: "jobs and submissions that were given up",
 		Subjects: []string{subjectDead + "*"}, MaxAge: s.DeadAge, MaxMsgs: 100_000,
 		Retention: jetstream.LimitsPolicy, Storage: storage, Replicas: s.Replicas, Duplicates: 2 * time.Minute,
+	}, {
+		Name: StreamFiles, Description: "files of executions, in pieces; removed by coordinators with their executions",
+		Subjects: []string{subjectFile + "*.*"}, MaxAge: s.FileTTL, MaxBytes: s.MaxFileBytes,
+		Retention: jetstream.LimitsPolicy, Storage: storage, Replicas: s.Replicas, Discard: jetstream.DiscardNew,
+		// A piece that was sent twice, as its confirmation was lost, is stored once.
+		Duplicates: 2 * time.Minute, AllowDirect: true,
 	}}
 }
 

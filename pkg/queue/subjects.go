@@ -17,6 +17,8 @@ const (
 	StreamSubmit = "REPRISE_SUBMIT"
 	// StreamDead keeps what was given up, for people.
 	StreamDead = "REPRISE_DEAD"
+	// StreamFiles keeps the files of executions, in pieces, until their execution is kept no longer.
+	StreamFiles = "REPRISE_FILES"
 	// BucketBlobs is the object store of payloads that do not fit into a message.
 	BucketBlobs = "reprise-blobs"
 
@@ -40,6 +42,8 @@ const (
 	subjectSubmission = "reprise.submission"
 	// reprise.dead.<execution>, stored in StreamDead.
 	subjectDead = "reprise.dead."
+	// reprise.file.<execution>.<file>: the pieces of a file, stored in StreamFiles.
+	subjectFile = "reprise.file."
 	// reprise.<endpoint>: requests to the micro service ServiceName.
 	subjectAPI = "reprise."
 
@@ -57,6 +61,14 @@ const (
 	HeaderBlob = "Reprise-Blob"
 	// HeaderBlobSize is its length in bytes.
 	HeaderBlobSize = "Reprise-Blob-Size"
+)
+
+// Headers of the pieces of a file.
+const (
+	// HeaderFilePiece numbers the pieces of a file, from 0.
+	HeaderFilePiece = "Reprise-File-Piece"
+	// HeaderFileEnd is on the last piece: the file's SHA-256 in hex.
+	HeaderFileEnd = "Reprise-File-End"
 )
 
 // DefaultPool is the pool of jobs that name none.
