@@ -81,6 +81,10 @@ type Config struct {
 	// WorkflowConcurrency (0 is any number). nil: no limits.
 	Gates               Gates
 	WorkflowConcurrency int
+	// Files are removed when their execution is kept no longer, which Kept tells (state.Store.Kept). Both
+	// or neither are there; without them no files are removed.
+	Files Files
+	Kept  func(ctx context.Context, ids []engine.ExecutionID) ([]bool, error)
 	// StuckAfter is how long a running execution may stand still before the log names it (default 15
 	// min). Without Gates none is named.
 	StuckAfter time.Duration
@@ -153,6 +157,8 @@ func New(c Config) (*Coordinator, error) {
 		return nil, errors.New("coordinator: Config.Transport is missing")
 	case c.Registry == nil:
 		return nil, errors.New("coordinator: Config.Registry is missing")
+	case (c.Files == nil) != (c.Kept == nil):
+		return nil, errors.New("coordinator: Config.Files and Config.Kept belong together")
 	}
 	if c.ID == "" {
 		c.ID = uuid.NewString()
@@ -220,6 +226,9 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	if c.config.Gates != nil {
 		c.wg.Go(c.gateSweep)
 		c.wg.Go(c.watch)
+	}
+	if c.config.Files != nil {
+		c.wg.Go(c.sweepFilesLoop)
 	}
 	c.log.Info("coordinator started")
 	return nil

@@ -42,6 +42,7 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 			Parameters:  &resolver{evaluator: r.config.Evaluator, base: scope},
 			Credentials: r.noting(secrets), LoadMemory: r.config.LoadMemory, RunScript: r.runScript(scope),
 			ObserveModel: r.config.ObserveModel,
+			Files:        &node.Files{Store: r.config.Files, Execution: job.Execution, InlineBytes: r.config.InlineFileBytes, MaxBytes: r.config.MaxFileBytes},
 		},
 	}
 	top := base

@@ -34,6 +34,10 @@ type Config struct {
 	Credentials func(ctx context.Context, credentialType string, ref workflow.CredentialRef) (map[string]any, error)
 	// LoadMemory reads a conversation; nil: conversations are empty.
 	LoadMemory func(ctx context.Context, session string, n int) ([]json.RawMessage, error)
+	// Files keeps the larger files of items, of which one has MaxFileBytes at most, and those of up to
+	// InlineFileBytes stay in their items; 0 is the default of node.Files. nil keeps all in the items.
+	Files                         node.FileStore
+	MaxFileBytes, InlineFileBytes int64
 	// ObserveJob is called around the run of a node's code, which runs with the context that it returns;
 	// ObserveModel around questions to models. nil observes nothing.
 	ObserveJob   func(ctx context.Context, job *queue.Job, n *workflow.Node, p *queue.Plan) (_ context.Context, end func(*node.Result, error))
@@ -117,8 +121,13 @@ func (r *Runner) runCode(ctx context.Context, job *queue.Job, plan *Plan, n *wor
 	call := r.call(job, plan, n, typ, data, secrets)
 	result, err := execute(ctx, typ, call)
 	if err == nil {
-		return r.bounded(withoutSecrets(*result, secrets)), nil
+		final := r.bounded(withoutSecrets(*result, secrets))
+		if final.Error != nil {
+			discard(ctx, call)
+		}
+		return final, nil
 	}
+	discard(ctx, call)
 	if ctx.Err() != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return fail(&engine.NodeError{Name: "NodeOperationError", Message: "Error: timed out", Reason: engine.ReasonTimeout}), nil
@@ -130,6 +139,18 @@ func (r *Runner) runCode(ctx context.Context, job *queue.Job, plan *Plan, n *wor
 		failed.SubRuns, failed.Logs, failed.Hints = result.SubRuns, result.Logs, result.Hints
 	}
 	return r.bounded(withoutSecrets(failed, secrets)), nil
+}
+
+// discardTimeout bounds the removal of files that no result names.
+const discardTimeout = 5 * time.Second
+
+// discard removes the files that a run made and that nobody will know of.
+func discard(ctx context.Context, call *node.Call) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	if err := call.Files.Discard(ctx); err != nil {
+		call.Log.Debug("files of a failed run were not removed, they go with the execution", zap.Error(err))
+	}
 }
 
 // withoutSecrets takes the secrets that the node was given out of all that it answers.

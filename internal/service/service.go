@@ -49,6 +49,7 @@ type Coordinator struct {
 	MaxBacklogBytes int    `env:"REPRISE_MAX_BACKLOG_BYTES" envDefault:"268435456" help:"how much data the jobs may carry that a coordinator holds back, before it refuses new executions as overloaded"`
 	MaxSubmission   int    `env:"REPRISE_MAX_SUBMISSION_BYTES" envDefault:"16777216" help:"greatest size of a submission"`
 	MaxRunData      int    `env:"REPRISE_MAX_RUN_DATA_BYTES" envDefault:"268435456" help:"greatest size of the run data of one execution; beyond it the execution fails"`
+	MaxFiles        int    `env:"REPRISE_FILES_MAX_BYTES" envDefault:"0" help:"greatest size of the files of all executions together; beyond it workers cannot keep further ones. 0 is unlimited"`
 	MaxDepth        int    `env:"REPRISE_MAX_DEPTH" envDefault:"20" help:"how deep workflows may start one another"`
 
 	StuckAfter          time.Duration `env:"REPRISE_STUCK_AFTER" envDefault:"15m" help:"how long a running execution may make no progress before the log names it, once a minute"`
@@ -74,6 +75,8 @@ type Worker struct {
 	Egress          string        `env:"REPRISE_EGRESS" envDefault:"public" help:"which addresses the HTTP requests of workflows reach: public, or any"`
 	EgressAllow     []string      `env:"REPRISE_EGRESS_ALLOW" help:"what they reach besides public addresses: names, addresses and ranges, such as ollama:11434,*.corp.example,10.1.0.0/16"`
 	MaxResponse     int           `env:"REPRISE_MAX_RESPONSE_BYTES" envDefault:"67108864" help:"greatest size of the answers that one run of an HTTP Request node gets"`
+	MaxFile         int           `env:"REPRISE_MAX_FILE_BYTES" envDefault:"268435456" help:"greatest size of one file that travels with an item"`
+	InlineFile      int           `env:"REPRISE_INLINE_FILE_BYTES" envDefault:"8192" help:"size up to which a file travels inside its item; larger ones are kept in NATS and removed with their execution"`
 	DrainTimeout    time.Duration `env:"REPRISE_DRAIN_TIMEOUT" envDefault:"20s" help:"how long running jobs may take after SIGTERM before they are handed back"`
 	// Warm starts the JavaScript engine in the background, so that the first
 	// expression that needs it does not wait for it.
@@ -128,7 +131,7 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		return nil, err
 	}
 	closers = append(closers, conn.Close)
-	if err := conn.EnsureStreams(ctx, queue.Streams{Replicas: s.StreamReplica}); err != nil {
+	if err := conn.EnsureStreams(ctx, queue.Streams{Replicas: s.StreamReplica, MaxFileBytes: int64(s.MaxFiles)}); err != nil {
 		closeAll()
 		return nil, err
 	}
@@ -149,6 +152,7 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		return nil, err
 	}
 	config := coordinator.Config{
+		Files: conn.Files(), Kept: store.Kept,
 		Gates: store, WorkflowConcurrency: s.WorkflowConcurrency, StuckAfter: s.StuckAfter,
 		Store: store, Transport: transport{Conn: conn, proof: proof}, Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log,
 		Limits:     engine.Limits{RunsPerNode: s.MaxRunsPerNode, Depth: s.MaxDepth, RunDataBytes: int64(s.MaxRunData)},
@@ -271,6 +275,7 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 			Evaluator: evaluator, Log: log, HTTP: &http.Client{Transport: watch.worker.RoundTripper(web)},
 			ObserveJob: watch.worker.Job, ObserveModel: watch.worker.ObserveModel,
 			Credentials: secrets.Get, MaxResultBytes: s.MaxResultBytes,
+			Files: conn.Files(), MaxFileBytes: int64(s.MaxFile), InlineFileBytes: int64(s.InlineFile),
 			LoadMemory: func(ctx context.Context, session string, n int) ([]json.RawMessage, error) {
 				return conn.LoadMemory(ctx, session, n)
 			},
