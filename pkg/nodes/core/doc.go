@@ -1,6 +1,6 @@
 // Package core holds the node types that move and shape items: triggers, Set,
-// If, Filter, Merge, Loop Over Items, Limit, Code and Stop and Error. Names,
-// versions, parameters and what comes out are n8n's.
+// If, Filter, Switch, Merge, Loop Over Items, Limit, Code, Execution Data and
+// Stop and Error. Names, versions, parameters and what comes out are n8n's.
 //
 // Apart from Code they are cheap and pure, so the coordinator may run them
 // itself. A parameter that is absent has n8n's default for that version.
@@ -11,7 +11,7 @@ import "github.com/reprise-engine/reprise/pkg/node"
 // Types lists all node types of the package.
 func Types() []*node.Type {
 	return append(Triggers(),
-		NoOp(), Set(), SetOld(), If(), IfOld(), Filter(), FilterOld(),
-		Merge(), MergeOld(), Loop(), Limit(), Code(), StopAndError(),
+		NoOp(), Set(), SetOld(), If(), IfOld(), Filter(), FilterOld(), Switch(), SwitchOld(),
+		Merge(), MergeOld(), Loop(), Limit(), Code(), StopAndError(), ExecutionData(),
 	)
 }
