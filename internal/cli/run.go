@@ -204,7 +204,7 @@ func (o *runOptions) submission(stdin io.Reader) (*queue.Submission, *workflow.W
 	sub.Mode = "manual"
 	sub.Destination = &engine.Destination{Node: o.to, Exclusive: o.exclusive}
 	if o.reuse != "" {
-		if sub.RunData, err = readRunData(o.reuse); err != nil {
+		if sub.RunData, err = readRunData("--reuse", o.reuse); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -213,10 +213,10 @@ func (o *runOptions) submission(stdin io.Reader) (*queue.Submission, *workflow.W
 
 // readRunData reads the run data of an earlier run: the output of --output json,
 // or n8n's run data alone.
-func readRunData(file string) (map[string][]*engine.Record, error) {
+func readRunData(flag, file string) (map[string][]*engine.Record, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("--reuse: %w", err)
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	type result struct {
 		RunData map[string][]*engine.Record `json:"runData"`
@@ -229,14 +229,14 @@ func readRunData(file string) (map[string][]*engine.Record, error) {
 		result
 	}
 	if err := json.Unmarshal(content, &run); err != nil {
-		return nil, fmt.Errorf("--reuse %s: it must be the output of --output json: %w", file, err)
+		return nil, fmt.Errorf("%s %s: it must be the output of --output json: %w", flag, file, err)
 	}
 	for _, r := range []result{run.Data.ResultData, run.ResultData, run.result} {
 		if r.RunData != nil {
 			return r.RunData, nil
 		}
 	}
-	return nil, fmt.Errorf("--reuse %s: it has no run data; it must be the output of --output json", file)
+	return nil, fmt.Errorf("%s %s: it has no run data; it must be the output of --output json", flag, file)
 }
 
 // warner prints warnings for people.
