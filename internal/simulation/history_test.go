@@ -74,6 +74,7 @@ type history struct {
 	repeated  int // runs that were excused
 	finished  int
 	commits   int
+	moved     time.Time // when something was committed last
 }
 
 func newHistory(w *world) *history {
@@ -203,6 +204,7 @@ func (h *history) committed(p *process, commits []state.Commit, errs []error) {
 			continue
 		}
 		h.commits++
+		h.moved = h.w.now()
 		h.check(commits[i].Execution, p)
 	}
 }
