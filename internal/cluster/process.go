@@ -159,11 +159,19 @@ func (p *Process) AwaitStopped(within time.Duration) {
 // AwaitExit waits until the process has ended by itself.
 func (p *Process) AwaitExit(within time.Duration) {
 	p.t.Helper()
+	if !p.Exits(within) {
+		p.t.Fatalf("%s did not end within %s:\n%s", p.Name, within, p.Tail())
+	}
+}
+
+// Exits waits for the process to end by itself, and reports whether it did.
+func (p *Process) Exits(within time.Duration) bool {
 	p.wanted = false
 	select {
 	case <-p.exited:
+		return true
 	case <-time.After(within):
-		p.t.Fatalf("%s did not end within %s:\n%s", p.Name, within, p.Tail())
+		return false
 	}
 }
 

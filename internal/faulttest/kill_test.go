@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -84,11 +85,23 @@ func startDoomed(c *cluster.Cluster, at string) {
 	c.AwaitReady(c.Processes()...)
 }
 
+// submitUntilExit submits executions until a process has come to its failpoint. How many that
+// takes depends on which process each of them comes to.
+func submitUntilExit(c *cluster.Cluster, p *cluster.Process, each int) (ids []string) {
+	for range 5 {
+		ids = append(ids, c.Submit(each)...)
+		if p.Exits(5 * time.Second) {
+			return ids
+		}
+	}
+	p.AwaitExit(within)
+	return ids
+}
+
 func killedInAgent(t *testing.T, at string) {
 	c := cluster.New(t, cluster.Options{Lease: calm})
 	startDoomed(c, at)
-	ids := c.Submit(10)
-	c.Coordinators[0].AwaitExit(within)
+	ids := submitUntilExit(c, c.Coordinators[0], 10)
 	c.Settled(ids, within, cluster.Once)
 }
 
@@ -240,8 +253,7 @@ func TestWorkerKilledAtEachFailpoint(t *testing.T) {
 					}
 				}
 				c.AwaitReady(c.Processes()...)
-				ids := c.Submit(12)
-				c.Workers[0].AwaitExit(within)
+				ids := submitUntilExit(c, c.Workers[0], 12)
 				c.Settled(ids, within, cluster.Repeated)
 			})
 		}

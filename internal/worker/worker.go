@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"sync"
@@ -401,6 +402,10 @@ func (w *Worker) allowed(ctx context.Context, d Delivery, suspicious bool, log *
 		delete(w.asked, d)
 		w.mu.Unlock()
 	}()
+	if !sleep(ctx, w.apart(d)) {
+		_ = d.Nak(0)
+		return false
+	}
 	question := questionOf(d)
 	question.Asker = fmt.Sprintf("%s/%d/%d", w.config.Instance, d.Published().UnixNano(), d.Deliveries())
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
@@ -422,6 +427,23 @@ func (w *Worker) allowed(ctx context.Context, d Delivery, suspicious bool, log *
 			return false
 		}
 	}
+}
+
+// apartWithin bounds the wait of a job that was lost twice.
+const apartWithin = 2 * time.Second
+
+// apart is how long a job waits that was lost with two workers. All that a dead worker held
+// is given out again at the same moment, often to one worker; if one of them is what kills
+// workers, the others would be lost with it until they are given up, too. A job that waits has
+// not begun, and is not counted. The wait is drawn from the job and the delivery: chance that can be
+// replayed.
+func (w *Worker) apart(d Delivery) time.Duration {
+	if d.Deliveries() < 3 {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = fmt.Fprintf(h, "%s/%d", d.Job().ID, d.Deliveries())
+	return apartWithin * time.Duration(h.Sum32()%1024) / 1024
 }
 
 func questionOf(d Delivery) *queue.Redelivery {
