@@ -6,6 +6,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/ai"
 	"github.com/reprise-engine/reprise/pkg/nodes/approval"
 	"github.com/reprise-engine/reprise/pkg/nodes/core"
+	"github.com/reprise-engine/reprise/pkg/nodes/files"
 	"github.com/reprise-engine/reprise/pkg/nodes/flow"
 	"github.com/reprise-engine/reprise/pkg/nodes/http"
 	"github.com/reprise-engine/reprise/pkg/nodes/mail"
@@ -29,5 +30,6 @@ func RegistryWith(c Config) *node.Registry {
 	r.Register(flow.Types()...)
 	r.Register(approval.Types()...)
 	r.Register(mail.Types()...)
+	r.Register(files.Types()...)
 	return r
 }
