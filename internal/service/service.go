@@ -104,6 +104,14 @@ type Process struct {
 	Store *state.Store
 }
 
+// lookEvery is how often a coordinator looks for timers and sweeps that others have set. Sweeps are set
+// SweepAfter ahead, so nearly all are seen before they are due; short timers of a coordinator that
+// died are late by as much. The six seconds at most keep an idle coordinator below 100
+// commands a second.
+func lookEvery(sweepAfter time.Duration) time.Duration {
+	return min(sweepAfter*6/5, 6*time.Second)
+}
+
 // StartCoordinator connects to Redis and NATS and starts a coordinator. Settings that are zero have
 // their defaults.
 func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Process, error) {
@@ -114,7 +122,7 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 	if err != nil {
 		return nil, err
 	}
-	store, err := state.Open(ctx, state.Config{URL: s.RedisURL, TLS: tls, Retention: s.Retention, Log: log})
+	store, err := state.Open(ctx, state.Config{URL: s.RedisURL, TLS: tls, Retention: s.Retention, LookEvery: lookEvery(s.SweepAfter), Log: log})
 	if err != nil {
 		return nil, err
 	}
