@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/files"
 	"github.com/reprise-engine/reprise/pkg/nodes/flow"
 	"github.com/reprise-engine/reprise/pkg/nodes/http"
+	"github.com/reprise-engine/reprise/pkg/nodes/items"
 	"github.com/reprise-engine/reprise/pkg/nodes/mail"
 )
 
@@ -30,6 +31,7 @@ func RegistryWith(c Config) *node.Registry {
 	r.Register(flow.Types()...)
 	r.Register(approval.Types()...)
 	r.Register(mail.Types()...)
+	r.Register(items.Types()...)
 	r.Register(files.Types()...)
 	return r
 }

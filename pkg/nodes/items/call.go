@@ -1,0 +1,171 @@
+package items
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
+	"github.com/reprise-engine/reprise/pkg/workflow"
+)
+
+// value reads a parameter for an item. It does not exist when it is absent or
+// undefined.
+func value(ctx context.Context, call *node.Call, item int, path string) (gjson.Result, error) {
+	raw := gjson.GetBytes(call.Node.Parameters, path)
+	if !strings.Contains(raw.Raw, `"=`) {
+		return raw, nil
+	}
+	resolved, err := call.Parameters.Resolve(ctx, call, item, json.RawMessage(raw.Raw))
+	if err != nil {
+		return gjson.Result{}, node.ParameterError(err, item, path)
+	}
+	return gjson.ParseBytes(resolved), nil
+}
+
+// choice reads a text parameter for an item.
+func choice(ctx context.Context, call *node.Call, item int, path, fallback string) (string, error) {
+	found, err := value(ctx, call, item, path)
+	if err != nil || found.Type == gjson.Null {
+		return fallback, err
+	}
+	return found.String(), nil
+}
+
+// fieldNames reads a parameter that names fields: a text with commas, a list,
+// or, as Item Lists had it first, {"fields": [{"fieldName": ...}]}.
+func fieldNames(ctx context.Context, call *node.Call, item int, path string) ([]string, error) {
+	found, err := value(ctx, call, item, path)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	add := func(name string) {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	switch {
+	case found.IsArray():
+		for _, element := range found.Array() {
+			if element.Type == gjson.JSON || element.Type == gjson.Null {
+				return nil, notAName(item, path, element)
+			}
+			add(element.String())
+		}
+	case found.IsObject():
+		fields := found.Get("fields")
+		if !fields.IsArray() {
+			return nil, notAName(item, path, found)
+		}
+		for _, field := range fields.Array() {
+			add(field.Get("fieldName").String())
+		}
+	default:
+		for _, name := range strings.Split(found.String(), ",") {
+			add(name)
+		}
+	}
+	return names, nil
+}
+
+// notAName refuses what is given where the name of a field should be.
+func notAName(item int, path string, found gjson.Result) error {
+	kind := "an object"
+	switch {
+	case found.IsArray():
+		kind = "a list"
+	case found.Type == gjson.Null:
+		kind = "null"
+	}
+	return operationError(item, "The parameter '"+path+"' is "+kind+", but it has to name a field",
+		"Write the name of the field as text (for example 'items'), not an expression that gives what is in it.")
+}
+
+// toggle reads an option that is on or off. Options are read once a run.
+func toggle(ctx context.Context, call *node.Call, path string) (bool, error) {
+	return call.Bool(ctx, 0, path, false)
+}
+
+// dotted reports whether field names are paths.
+func dotted(ctx context.Context, call *node.Call) (bool, error) {
+	disabled, err := toggle(ctx, call, "options.disableDotNotation")
+	return !disabled, err
+}
+
+// operationError is n8n's error of a node's own code; item -1 names no item.
+func operationError(item int, message, description string) *engine.NodeError {
+	failure := &engine.NodeError{Name: "NodeOperationError", Message: message, Description: description}
+	if item >= 0 {
+		failure.ItemIndex = &item
+	}
+	return failure
+}
+
+// survivable reports whether a node that continues on errors may turn err into
+// data. The end of the attempt is none of its business.
+func survivable(ctx context.Context, call *node.Call, err error) bool {
+	n := call.Node
+	continues := n.ContinueOnFail || n.OnError == workflow.OnErrorContinue || n.OnError == workflow.OnErrorOutput
+	var failure *engine.NodeError
+	return continues && ctx.Err() == nil && errors.As(err, &failure)
+}
+
+// errorItem is what stands for an item that failed.
+func errorItem(err error, paired workflow.PairedItems) workflow.Item {
+	return workflow.Item{JSON: json.RawMessage(`{"error":` + jsonobject.Quote(err.Error()) + `}`), PairedItem: paired}
+}
+
+// input returns the items of an input.
+func input(call *node.Call, i int) workflow.Items {
+	if i >= len(call.Inputs) {
+		return nil
+	}
+	return call.Inputs[i]
+}
+
+// passed is an input item on its way through, linked to itself.
+func passed(item workflow.Item, index, input int) workflow.Item {
+	if len(item.PairedItem) == 0 {
+		item.PairedItem = workflow.PairedItems{{Item: index, Input: input}}
+	}
+	return item
+}
+
+// passAll are the items of the first input on their way through.
+func passAll(call *node.Call) workflow.Items {
+	out := make(workflow.Items, len(input(call, 0)))
+	for i, item := range input(call, 0) {
+		out[i] = passed(item, i, 0)
+	}
+	return out
+}
+
+// pairedAll is the lineage of what was made from all of n items.
+func pairedAll(n int) workflow.PairedItems {
+	all := make(workflow.PairedItems, n)
+	for i := range all {
+		all[i].Item = i
+	}
+	return all
+}
+
+// outputs makes the result of a node from its outputs, none of which is null.
+func outputs(lists ...workflow.Items) *node.Result {
+	for i := range lists {
+		if lists[i] == nil {
+			lists[i] = workflow.Items{}
+		}
+	}
+	return &node.Result{Result: engine.Result{Outputs: lists}}
+}
+
+// hint leaves a remark in the node's record for whoever looks at it.
+func hint(result *node.Result, message string) {
+	result.Hints = append(result.Hints, engine.Hint{Message: message})
+}
