@@ -173,11 +173,29 @@ func (s *Store) Commit(ctx context.Context, commits []Commit) []error {
 	s.run(ctx, calls)
 	for j, call := range calls {
 		c := &commits[at[j]]
+		s.noteDues(c)
 		if err := s.commitResult(call); err != nil {
 			errs[at[j]] = fmt.Errorf("commit execution %s at version %d: %w", c.Execution, c.Version, err)
 		}
 	}
 	return errs
+}
+
+// noteDues notes what a commit has set, whether it was applied or not: its reply may be
+// lost, and what is noted too much costs one reading.
+func (s *Store) noteDues(c *Commit) {
+	shard := ShardOf(string(c.Execution))
+	for _, t := range c.Timers {
+		if t.At != 0 {
+			s.timers.note(shard, t.At)
+		}
+	}
+	switch {
+	case c.NextSweep != 0:
+		s.sweeps.note(shard, c.NextSweep)
+	case c.Version == 0, c.Unsettled:
+		s.sweeps.note(shard, c.At)
+	}
 }
 
 func (s *Store) commitResult(call *redis.Cmd) error {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
@@ -40,6 +41,15 @@ func TestContractOnRedis(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	statetest.Run(t, func(t *testing.T) statetest.Store { return open(t, srv.URL()) })
+}
+
+// What a store has set itself it finds without reading all shards.
+func TestContractWithoutLookingAtAll(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	statetest.Run(t, func(t *testing.T) statetest.Store {
+		return open(t, srv.URL(), func(c *state.Config) { c.LookEvery = time.Hour })
+	})
 }
 
 func TestContractOnMiniredis(t *testing.T) {

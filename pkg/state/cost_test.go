@@ -218,8 +218,7 @@ func benchmarkCommit(b *testing.B, batchSize int) {
 func BenchmarkCommitOne(b *testing.B) { benchmarkCommit(b, 1) }
 func BenchmarkCommit64(b *testing.B)  { benchmarkCommit(b, 64) }
 
-// BenchmarkIdleClaim is the cost of looking for timers when none is due; five
-// looks a second are what an idle coordinator does.
+// BenchmarkIdleClaim is the cost of reading all shards for timers when none is due.
 func BenchmarkIdleClaim(b *testing.B) {
 	srv := redistest.Start(b)
 	s := open(b, srv.URL())

@@ -36,8 +36,14 @@
 //
 // Due timers and sweeps are claimed: a script takes them and puts them off, so that
 // of several callers one gets each. The commit that handles a timer clears it; when the
-// claimer died there is none, and it comes up again at the end of the claim. Looking costs one
-// round trip of 256 small reads, however many timers are set.
+// claimer died there is none, and it comes up again at the end of the claim.
+//
+// A Store remembers when something is due in each shard, as far as it has set or read it, so
+// that an idle look costs nothing. Config.LookEvery says how often it reads all shards (256
+// small reads in one round trip, one command when nothing is set at all), to learn what others have
+// set. That is soon enough for what is due later than that. What is due sooner is
+// taken in time by the process that has set it, or, when that has died, by another one after
+// LookEvery at most.
 //
 // # Open questions
 //

@@ -173,7 +173,7 @@ func TestSharedThingsDoNotExpire(t *testing.T) {
 	c.Questions = []engine.TimerChange{{ID: "e_1", At: 5}}
 	commit(t, s, c)
 	keys := raw.Keys(t.Context(), "*").Val()
-	require.Len(t, keys, 2+4+3, "both, the four tables, active, the index and questions")
+	require.Len(t, keys, 3+4+3, "the two and the workflows' revision, the four tables, active, the index and questions")
 	for _, k := range keys {
 		require.Equal(t, time.Duration(-1), raw.PTTL(t.Context(), k).Val(), k)
 	}

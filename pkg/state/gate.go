@@ -212,8 +212,11 @@ type GatePlace struct {
 }
 
 // Gates lists the gates that have anybody, with the executions that hold places. Without gates it
-// is one round trip of small reads.
+// is one command, on a Redis Cluster one round trip of small reads.
 func (s *Store) Gates(ctx context.Context) ([]Gate, error) {
+	if empty, err := s.noneExists(ctx, s.gatesKey); empty || err != nil {
+		return nil, wrap(err, "list gates")
+	}
 	pipe := s.client.Pipeline()
 	var limits [Shards]*redis.MapStringStringCmd
 	for n := range limits {

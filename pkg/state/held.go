@@ -77,6 +77,9 @@ func (s *Store) Postpone(ctx context.Context, ids []engine.ExecutionID, next int
 		}
 	}
 	s.run(ctx, calls)
+	for n := range byShard {
+		s.sweeps.note(n, next) // it may be sooner than it was
+	}
 	for _, call := range calls {
 		if err := call.Err(); err != nil {
 			return wrap(err, "postpone sweeps")

@@ -30,6 +30,10 @@ type Config struct {
 	MemoryExpiry time.Duration
 	// MemoryLimit is the number of messages a chat memory keeps, default 1000.
 	MemoryLimit int
+	// LookEvery is how often all shards are read for timers and sweeps that other processes have set;
+	// in between, ClaimTimers and ClaimStale read those in which something is due as far as the
+	// Store knows. 0 reads all of them at every call.
+	LookEvery time.Duration
 	// PoolSize is the number of connections, default 10 per CPU.
 	PoolSize int
 	// DialTimeout (default 2 s), ReadTimeout and WriteTimeout (default 3 s) of one attempt. A
@@ -54,8 +58,8 @@ func (c Config) withDefaults() (Config, error) {
 	}); i >= 0 {
 		return c, fmt.Errorf("state: prefix %q: only letters, digits, \"-\", \"_\", \".\" and \":\" are allowed", c.Prefix)
 	}
-	if c.Retention < 0 || c.MemoryExpiry < 0 || c.MemoryLimit < 0 {
-		return c, errors.New("state: retention, memory expiry and memory limit must not be negative")
+	if c.Retention < 0 || c.MemoryExpiry < 0 || c.MemoryLimit < 0 || c.LookEvery < 0 {
+		return c, errors.New("state: retention, memory expiry, memory limit and LookEvery must not be negative")
 	}
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
@@ -88,6 +92,8 @@ type Store struct {
 	addr   string // for errors
 	count  counters
 	turn   atomic.Uint32 // shard to begin claims with
+	timers *dues         // what is known of when timers are due
+	sweeps *dues         // and of when executions are to be looked at
 }
 
 var quiet sync.Once
@@ -110,6 +116,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	s := &Store{
 		config: config, prefix: config.Prefix, keys: newShardKeys(config.Prefix),
 		log: config.Log.Named("state"), addr: strings.Join(options.Addrs, ","),
+		timers: newDues(), sweeps: newDues(),
 	}
 	options.PoolSize = config.PoolSize
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = config.DialTimeout, config.ReadTimeout, config.WriteTimeout

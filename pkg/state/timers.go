@@ -50,9 +50,10 @@ return due
 // off until claimUntil, so that of several callers one gets each. The commit
 // that clears or sets the timer ends the claim; if there is none, because the caller
 // died, the timer is due again at claimUntil. A claim whose reply was lost waits
-// for that too.
+// for that too. A timer that another Store has set, whose process died before it was due,
+// is found within Config.LookEvery.
 func (s *Store) ClaimTimers(ctx context.Context, now, claimUntil int64, limit int) ([]Due, error) {
-	members, err := s.claim(ctx, func(k *shardKeys) string { return k.timers }, now, claimUntil, limit)
+	members, err := s.claim(ctx, timerSets, s.timers, now, claimUntil, limit)
 	if err != nil {
 		return nil, wrap(err, "claim timers")
 	}
@@ -67,10 +68,11 @@ func (s *Store) ClaimTimers(ctx context.Context, now, claimUntil int64, limit in
 }
 
 // ClaimStale takes up to limit unfinished or unsettled executions whose NextSweep
-// has come at now (ms) and puts it off to next. An unsettled one may have expired
+// has come at now (ms) and puts it off to next. What others have stored is found within
+// Config.LookEvery. An unsettled one may have expired
 // meanwhile: Load gives nil for it, and Settle ends its sweeps.
 func (s *Store) ClaimStale(ctx context.Context, now, next int64, limit int) ([]engine.ExecutionID, error) {
-	members, err := s.claim(ctx, func(k *shardKeys) string { return k.active }, now, next, limit)
+	members, err := s.claim(ctx, activeSets, s.sweeps, now, next, limit)
 	if err != nil {
 		return nil, wrap(err, "claim stale executions")
 	}
@@ -90,26 +92,53 @@ type member struct {
 // their share of the limit.
 const claimRounds = 4
 
-// claim looks which shards have something due and claims there: an idle look is
-// one round trip of small reads, without scripts or writes. The limit is shared
-// evenly; what some shards leave of theirs goes to those that have more, so that
+// sets are the sorted sets of one kind, one in each shard.
+type sets func(*shardKeys) string
+
+func timerSets(k *shardKeys) string  { return k.timers }
+func activeSets(k *shardKeys) string { return k.active }
+
+// claim looks which shards have something due and claims there: an idle look reads nothing, or
+// now and then all shards in one round trip (see dues), without scripts or writes. The limit is
+// shared evenly; what some shards leave of theirs goes to those that have more, so that
 // one with much to do is not kept waiting by the others.
-func (s *Store) claim(ctx context.Context, key func(*shardKeys) string, now, until int64, limit int) ([]member, error) {
+func (s *Store) claim(ctx context.Context, key sets, known *dues, now, until int64, limit int) ([]member, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	first, err := s.firsts(ctx, key)
+	reading := known.begin(now, s.config.LookEvery)
+	if reading.hopeless {
+		empty, err := s.noneExists(ctx, func(n int) string { return key(&s.keys[n]) })
+		if err != nil {
+			return nil, err
+		}
+		if empty {
+			known.end(&reading, nothing)
+			return nil, nil
+		}
+	}
+	first, err := s.firsts(ctx, key, reading.shards)
 	if err != nil {
 		return nil, err
+	}
+	known.end(&reading, first)
+	due := [Shards]bool{}
+	for i, n := range reading.shards {
+		due[n] = first[i] != none && first[i] <= now
 	}
 	var shards []int
 	start := int(s.turn.Add(1)) // not always the same shards first when limit is short
 	for i := range Shards {
-		n := (start + i) % Shards
-		if first[n] != none && first[n] <= now {
+		if n := (start + i) % Shards; due[n] {
 			shards = append(shards, n)
 		}
 	}
+	// What is first in a shard after a claim is not known: it is read again next time.
+	defer func(claimed []int) {
+		for _, n := range claimed {
+			known.note(n, now)
+		}
+	}(shards)
 	var members []member
 	for round := 0; round < claimRounds && err == nil && len(members) < limit && len(shards) > 0; round++ {
 		var got []member
@@ -124,7 +153,7 @@ func (s *Store) claim(ctx context.Context, key func(*shardKeys) string, now, unt
 
 // claimOf claims up to limit members in one round trip. more are the shards that
 // had at least their share.
-func (s *Store) claimOf(ctx context.Context, key func(*shardKeys) string, shards []int, now, until int64, limit int,
+func (s *Store) claimOf(ctx context.Context, key sets, shards []int, now, until int64, limit int,
 ) (members []member, more []int, err error) {
 	shards = shards[:min(len(shards), limit)]
 	calls := make([]*redis.Cmd, len(shards))
@@ -158,37 +187,69 @@ func (s *Store) claimOf(ctx context.Context, key func(*shardKeys) string, shards
 // none is the time of a shard that has nothing.
 const none = int64(-1)
 
-// firsts reads the smallest score of a sorted set of each shard.
-func (s *Store) firsts(ctx context.Context, key func(*shardKeys) string) (first [Shards]int64, err error) {
+// firsts reads the smallest score of a sorted set of each of these shards, in their order.
+func (s *Store) firsts(ctx context.Context, key sets, shards []int) ([]int64, error) {
+	first := make([]int64, len(shards))
+	for i := range first {
+		first[i] = none
+	}
+	if len(shards) == 0 {
+		return first, nil
+	}
 	pipe := s.client.Pipeline()
-	var cmds [Shards]*redis.ZSliceCmd
-	for n := range cmds {
-		cmds[n] = pipe.ZRangeWithScores(ctx, key(&s.keys[n]), 0, 0)
+	cmds := make([]*redis.ZSliceCmd, len(shards))
+	for i, n := range shards {
+		cmds[i] = pipe.ZRangeWithScores(ctx, key(&s.keys[n]), 0, 0)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return first, err
+		return nil, err
 	}
-	for n, c := range cmds {
-		first[n] = none
+	for i, c := range cmds {
 		if z := c.Val(); len(z) > 0 {
-			first[n] = int64(z[0].Score)
+			first[i] = int64(z[0].Score)
 		}
 	}
 	return first, nil
 }
 
+// noneExists reports that a key exists in no shard, with one command. A Redis Cluster cannot
+// be asked so: there it is always false.
+func (s *Store) noneExists(ctx context.Context, key func(shard int) string) (bool, error) {
+	if _, cluster := s.client.(*redis.ClusterClient); cluster {
+		return false, nil
+	}
+	var all [Shards]string
+	for n := range all {
+		all[n] = key(n)
+	}
+	there, err := s.client.Exists(ctx, all[:]...).Result()
+	return there == 0, err
+}
+
+// nothing is the answer of firsts when all shards are empty.
+var nothing = func() (first []int64) {
+	for range Shards {
+		first = append(first, none)
+	}
+	return first
+}()
+
+// allShards are the numbers of all shards.
+var allShards = func() (all []int) {
+	for n := range Shards {
+		all = append(all, n)
+	}
+	return all
+}()
+
 // NextDue returns when the next timer and the next sweep of all shards are
-// due, in ms; 0 when there is none. Timers set by others may come before it, so it
-// serves to look more seldom and not to sleep until then.
+// due, in ms; 0 when there is none. It reads all shards.
 func (s *Store) NextDue(ctx context.Context) (timer, sweep int64, err error) {
 	for _, what := range []struct {
-		key func(*shardKeys) string
+		key sets
 		out *int64
-	}{
-		{func(k *shardKeys) string { return k.timers }, &timer},
-		{func(k *shardKeys) string { return k.active }, &sweep},
-	} {
-		first, err := s.firsts(ctx, what.key)
+	}{{timerSets, &timer}, {activeSets, &sweep}} {
+		first, err := s.firsts(ctx, what.key, allShards)
 		if err != nil {
 			return 0, 0, wrap(err, "look for the next timer")
 		}
