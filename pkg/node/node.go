@@ -36,6 +36,8 @@ type Type struct {
 	// History asks for the records of the node itself and of what fed it in
 	// its earlier runs (loops).
 	History bool
+	// Support says which settings are honoured, as far as it is declared.
+	Support Support
 	// Execute runs the node. An error that is an *engine.NodeError fails the
 	// node with it; any other error fails it with the error's text. Exactly
 	// ctx.Err() after ctx ended means the attempt was stopped.

@@ -7,13 +7,13 @@ import (
 
 // Types returns the node types of the package.
 func Types() []*node.Type {
-	return []*node.Type{
+	return node.Supporting([]*node.Type{
 		Agent(), AgentTool(),
 		subNode("lmChatOpenAi", 1, 1.1, 1.2, 1.3),
 		subNode("memoryBufferWindow", 1, 1.1, 1.2, 1.3, 1.4),
 		parserType(),
 		Calculator(), CodeTool(), ThinkTool(),
-	}
+	}, supported)
 }
 
 func parserType() *node.Type {

@@ -37,7 +37,7 @@ const (
 
 // Types returns the node types of the package.
 func Types() []*node.Type {
-	return []*node.Type{
+	return node.Supporting([]*node.Type{
 		{
 			Spec:  GateSpec(TypeGate, 1),
 			Waits: true, Inline: true,
@@ -51,7 +51,7 @@ func Types() []*node.Type {
 			Waits: true, Inline: true,
 			Execute: ask,
 		},
-	}
+	}, supported)
 }
 
 // GateSpec is what a gate declares: it is wired like a tool, and at least one tool

@@ -10,8 +10,8 @@ import "github.com/reprise-engine/reprise/pkg/node"
 
 // Types lists all node types of the package.
 func Types() []*node.Type {
-	return append(Triggers(),
+	return node.Supporting(append(Triggers(),
 		NoOp(), Set(), SetOld(), If(), IfOld(), Filter(), FilterOld(), Switch(), SwitchOld(),
 		Merge(), MergeOld(), Loop(), Limit(), Code(), StopAndError(), ExecutionData(),
-	)
+	), supported)
 }

@@ -30,5 +30,5 @@ const (
 
 // Types lists all node types of the package.
 func Types() []*node.Type {
-	return []*node.Type{Wait(), ExecuteWorkflow(), WorkflowTool()}
+	return node.Supporting([]*node.Type{Wait(), ExecuteWorkflow(), WorkflowTool()}, supported)
 }

@@ -55,7 +55,7 @@ func (c Config) Types() []*node.Type {
 	if c.MaxResponseBytes <= 0 {
 		c.MaxResponseBytes = DefaultMaxResponseBytes
 	}
-	return []*node.Type{
+	return node.Supporting([]*node.Type{
 		{
 			Spec:    workflow.Spec{Type: TypeRequest, Versions: []float64{1, 2, 3, 4, 4.1, 4.2, 4.3, 4.4}},
 			Once:    changesOnce,
@@ -67,7 +67,7 @@ func (c Config) Types() []*node.Type {
 			Execute:  c.execute,
 			Describe: describe,
 		},
-	}
+	}, map[string]node.Support{TypeRequest: supported, TypeTool: supported})
 }
 
 // changesOnce reports whether a request must not be sent again when its worker

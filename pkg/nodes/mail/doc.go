@@ -37,7 +37,7 @@ const (
 
 // Types returns the node types of the package.
 func Types() []*node.Type {
-	return []*node.Type{
+	return node.Supporting([]*node.Type{
 		{
 			Spec:    workflow.Spec{Type: TypeSend, Versions: []float64{1, 2, 2.1}},
 			Once:    always,
@@ -56,7 +56,7 @@ func Types() []*node.Type {
 			Waits:   true,
 			Execute: gate,
 		},
-	}
+	}, supported)
 }
 
 // always: a mail that may have been sent is not sent again without being told to.

@@ -1,0 +1,39 @@
+package core
+
+import "github.com/reprise-engine/reprise/pkg/node"
+
+// python is refused: no Python runs here.
+var python = node.Limit{Parameter: "language", Values: []string{"python", "pythonNative"}, Advice: "rewrite the code in JavaScript"}
+
+// supported declares which settings are honoured.
+var supported = map[string]node.Support{
+	base + "manualTrigger": {Options: []string{}},
+	base + "noOp":          {Options: []string{}},
+	base + "errorTrigger":  {Options: []string{}},
+	base + "set":           {Options: []string{"dotNotation", "ignoreConversionErrors", "includeBinary", "stripBinary"}},
+	base + "if":            {Options: []string{"ignoreCase", "looseTypeValidation"}},
+	base + "filter":        {Options: []string{"ignoreCase", "looseTypeValidation"}},
+	base + "switch": {
+		Options: []string{"allMatchingOutputs", "fallbackOutput", "ignoreCase", "looseTypeValidation"},
+		Ignored: map[string]string{"renameFallbackOutput": "a name in the editor"},
+	},
+	base + "merge": {
+		Options: []string{"clashHandling", "disableDotNotation", "fuzzyCompare", "includeUnpaired", "multipleMatches"},
+		Limits: []node.Limit{{
+			Parameter: "mode", Values: []string{"combineBySql"}, Advice: "combine by fields, or in a Code node",
+		}},
+	},
+	base + "splitInBatches": {Options: []string{"reset"}},
+	base + "limit":          {Options: []string{}},
+	base + "stopAndError":   {Options: []string{}},
+	base + "code": {
+		Options: []string{}, Limits: []node.Limit{python},
+		Note: "JavaScript only, without network and files",
+	},
+	base + "formTrigger": {
+		Note: "no form is served: an execution that begins here is given its input",
+	},
+	"@n8n/n8n-nodes-langchain.chatTrigger": {
+		Note: "no chat is served: an execution that begins here is given its input",
+	},
+}
