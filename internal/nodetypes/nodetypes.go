@@ -11,6 +11,8 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/http"
 	"github.com/reprise-engine/reprise/pkg/nodes/items"
 	"github.com/reprise-engine/reprise/pkg/nodes/mail"
+	"github.com/reprise-engine/reprise/pkg/nodes/values"
+	"github.com/reprise-engine/reprise/pkg/nodes/web"
 )
 
 // Config of the node types; the zero value has their defaults.
@@ -31,7 +33,9 @@ func RegistryWith(c Config) *node.Registry {
 	r.Register(flow.Types()...)
 	r.Register(approval.Types()...)
 	r.Register(mail.Types()...)
+	r.Register(values.Types()...)
 	r.Register(items.Types()...)
+	r.Register(web.Types()...)
 	r.Register(files.Types()...)
 	return r
 }

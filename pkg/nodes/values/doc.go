@@ -1,0 +1,16 @@
+// Package values holds the node types that compute values: Date & Time, Crypto, JWT
+// and TOTP. Names, versions, parameters and what comes out are n8n's.
+//
+// Each makes one item of one item. The clock is the call's; random values come from
+// the operating system. Keys and passphrases stay in the worker: they are in no item
+// and in no error.
+package values
+
+import "github.com/reprise-engine/reprise/pkg/node"
+
+const base = "n8n-nodes-base."
+
+// Types lists all node types of the package.
+func Types() []*node.Type {
+	return []*node.Type{DateTime(), DateTimeOld(), Crypto(), JWT(), TOTP()}
+}
