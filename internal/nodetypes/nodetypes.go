@@ -12,7 +12,6 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/items"
 	"github.com/reprise-engine/reprise/pkg/nodes/mail"
 	"github.com/reprise-engine/reprise/pkg/nodes/values"
-	"github.com/reprise-engine/reprise/pkg/nodes/web"
 )
 
 // Config of the node types; the zero value has their defaults.
@@ -35,7 +34,6 @@ func RegistryWith(c Config) *node.Registry {
 	r.Register(mail.Types()...)
 	r.Register(values.Types()...)
 	r.Register(items.Types()...)
-	r.Register(web.Types()...)
 	r.Register(files.Types()...)
 	return r
 }
