@@ -89,3 +89,33 @@ func TestCodeThatDoesNotEndKeepsNoSlot(t *testing.T) {
 		worker.Stop(t.Context())
 	})
 }
+
+// Jobs that were lost again and again run one at a time: what kills a worker takes no other
+// with it for good.
+func TestJobsLostAgainAndAgainRunAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{verdict: queue.VerdictRun}
+		end := make(chan struct{})
+		worker := start(t, w, func(context.Context) error { <-end; return nil })
+		suspect, other, fresh := newDelivery("x_1"), newDelivery("y_1"), newDelivery("z_1")
+		suspect.deliveries, other.deliveries = 3, 3
+		w.jobs <- suspect
+		synctest.Wait()
+		w.jobs <- other
+		w.jobs <- fresh
+		synctest.Wait()
+		require.True(t, worker.Holds("x_1"))
+		require.False(t, worker.Holds("y_1"))
+		require.Contains(t, other.told(), "nak")
+		require.True(t, worker.Holds("z_1"), "others are not concerned")
+		require.Equal(t, 1, w.asked(), "a job that was not begun is not counted")
+		end <- struct{}{}
+		end <- struct{}{}
+		synctest.Wait()
+		w.jobs <- other
+		synctest.Wait()
+		require.True(t, worker.Holds("y_1"))
+		close(end)
+		worker.Stop(t.Context())
+	})
+}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"sync"
@@ -105,6 +104,8 @@ type Worker struct {
 	// asked are deliveries that a coordinator is being asked about. They are kept from other
 	// workers too: a question may take longer than a lease, and would be taken for a loss.
 	asked map[Delivery]struct{}
+	// alone is held while a job runs that was lost again and again.
+	alone sync.Mutex
 
 	fetching  context.Context // ends when no more jobs are to be taken
 	stopFetch context.CancelFunc
@@ -224,6 +225,16 @@ func (w *Worker) fetch() {
 	}
 }
 
+// All that a dead worker held is given out again at the same moment, often to one worker. If
+// one of those jobs is what kills workers, the others would be lost with it again and again until
+// they are given up, too. So of jobs that were delivered aloneFrom times, which is before
+// they are given up, a worker runs one at a time. It hands others back, to be delivered after
+// aloneWait, before it asks for them: that a job was not begun does not count against it.
+const (
+	aloneFrom = 3
+	aloneWait = 250 * time.Millisecond
+)
+
 // handle runs one job and keeps its result until it is confirmed.
 func (w *Worker) handle(d Delivery) {
 	free := sync.OnceFunc(d.Done)
@@ -237,6 +248,13 @@ func (w *Worker) handle(d Delivery) {
 
 	if d.Deliveries() > 1 {
 		w.config.Telemetry.Redelivered()
+	}
+	if d.Deliveries() >= aloneFrom {
+		if !w.alone.TryLock() {
+			_ = d.Nak(aloneWait)
+			return
+		}
+		defer w.alone.Unlock()
 	}
 	if suspicious := w.mustAsk(d); (suspicious || job.Once) && !w.allowed(ctx, d, suspicious, log) {
 		return
@@ -402,10 +420,6 @@ func (w *Worker) allowed(ctx context.Context, d Delivery, suspicious bool, log *
 		delete(w.asked, d)
 		w.mu.Unlock()
 	}()
-	if !sleep(ctx, w.apart(d)) {
-		_ = d.Nak(0)
-		return false
-	}
 	question := questionOf(d)
 	question.Asker = fmt.Sprintf("%s/%d/%d", w.config.Instance, d.Published().UnixNano(), d.Deliveries())
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
@@ -427,23 +441,6 @@ func (w *Worker) allowed(ctx context.Context, d Delivery, suspicious bool, log *
 			return false
 		}
 	}
-}
-
-// apartWithin bounds the wait of a job that was lost twice.
-const apartWithin = 2 * time.Second
-
-// apart is how long a job waits that was lost with two workers. All that a dead worker held
-// is given out again at the same moment, often to one worker; if one of them is what kills
-// workers, the others would be lost with it until they are given up, too. A job that waits has
-// not begun, and is not counted. The wait is drawn from the job and the delivery: chance that can be
-// replayed.
-func (w *Worker) apart(d Delivery) time.Duration {
-	if d.Deliveries() < 3 {
-		return 0
-	}
-	h := fnv.New32a()
-	_, _ = fmt.Fprintf(h, "%s/%d", d.Job().ID, d.Deliveries())
-	return apartWithin * time.Duration(h.Sum32()%1024) / 1024
 }
 
 func questionOf(d Delivery) *queue.Redelivery {
