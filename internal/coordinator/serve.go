@@ -96,7 +96,8 @@ func (c *Coordinator) onDurable(d DurableSubmission) {
 		switch {
 		case problem == nil:
 			d.Ack()
-		case problem.Code == queue.CodeUnavailable || problem.Code == queue.CodeFull || problem.Code == queue.CodeOverloaded:
+		case problem.Code == queue.CodeUnavailable || problem.Code == queue.CodeFull || problem.Code == queue.CodeOverloaded ||
+			problem.Code == queue.CodeVersion: // it is for a newer coordinator
 			d.Nak(max(retrySubmission, time.Duration(problem.RetryAfter)*time.Millisecond))
 		default:
 			c.config.Telemetry.Refused(problem)

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -41,8 +43,25 @@ func childField(token string, index int) string {
 	return prefixChild + strconv.Itoa(index) + ":" + token
 }
 
+// Format is the version of the stored form. Executions of format 1 are stored without it. It
+// grows when the tables change in a way that an older program must not touch; one that comes upon an
+// execution of a greater format, or with a flag that it does not know, leaves it alone
+// (ErrNewer), until a newer one takes the next event of it.
+//
+// Fields may be added without that when whoever does not know them may drop them: an older
+// program keeps the records and entries that it does not write anew as they are, identity always,
+// and loses unknown fields of what it does.
+const Format = 1
+
+// ErrNewer is returned by Restore for an execution that a newer program has stored in a form that
+// this one does not know. Nothing was changed.
+var ErrNewer = errors.New("engine: the execution was stored by a newer version, and is left to it: finish the upgrade")
+
 // identity is the part of Meta that never changes.
 type identity struct {
+	// Format that the execution was created in; 0 is 1.
+	Format int `json:"format,omitempty"`
+
 	ID           ExecutionID `json:"id"`
 	WorkflowHash string      `json:"workflowHash"`
 	WorkflowID   string      `json:"workflowId,omitempty"`
@@ -64,7 +83,7 @@ type identity struct {
 
 func identityOf(m Meta) identity {
 	return identity{
-		m.ID, m.WorkflowHash, m.WorkflowID, m.WorkflowName, m.Mode, m.Flags,
+		0, m.ID, m.WorkflowHash, m.WorkflowID, m.WorkflowName, m.Mode, m.Flags,
 		m.Parent, m.Root, m.Depth, m.RetryOf, m.Destination,
 		m.Priority, m.Tenant, m.TraceParent,
 	}
@@ -219,7 +238,11 @@ func RestoreMeta(fields map[string][]byte) (Meta, error) {
 
 // Restore builds the state that the tables hold. Unknown fields of the meta
 // table are ignored, elsewhere they are an error.
+// ErrNewer is the error for what a newer version has stored.
 func Restore(t Tables) (*State, error) {
+	if err := checkFormat(t[TableMeta][fieldIdentity]); err != nil {
+		return nil, err
+	}
 	meta, err := RestoreMeta(t[TableMeta])
 	if err != nil {
 		return nil, err
@@ -257,6 +280,29 @@ func Restore(t Tables) (*State, error) {
 	s.settle()
 	return s, nil
 }
+
+// checkFormat looks at no more of an identity than what tells whether the rest can be read.
+func checkFormat(value []byte) error {
+	var id struct {
+		Format int   `json:"format"`
+		Flags  []int `json:"flags"`
+	}
+	if err := json.Unmarshal(value, &id); err != nil {
+		return fmt.Errorf("decode %s: %w", fieldIdentity, err)
+	}
+	if id.Format > Format {
+		return fmt.Errorf("format %d, this program knows %d: %w", id.Format, Format, ErrNewer)
+	}
+	for _, flag := range id.Flags {
+		if !slices.Contains(knownFlags, flag) {
+			return fmt.Errorf("flag %d is not known: %w", flag, ErrNewer)
+		}
+	}
+	return nil
+}
+
+// knownFlags are the numbers that Meta.Flags may have.
+var knownFlags []int
 
 func (s *State) restoreOpen(name string, value []byte) error {
 	switch {
@@ -310,7 +356,7 @@ func (s *State) restoreOpen(name string, value []byte) error {
 	case strings.HasPrefix(name, prefixContext):
 		s.Context[strings.TrimPrefix(name, prefixContext)] = value
 	default:
-		return fmt.Errorf("unknown field")
+		return fmt.Errorf("unknown field: %w", ErrNewer)
 	}
 	return nil
 }

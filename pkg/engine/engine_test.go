@@ -72,6 +72,8 @@ func TestTries(t *testing.T) {
 }
 
 func TestRestoreRefusesWhatItCannotRead(t *testing.T) {
+	knownFlags = []int{1, 2}
+	defer func() { knownFlags = nil }()
 	good := func() Tables {
 		s := NewState(Meta{ID: "x", Flags: []int{1, 2}})
 		s.Meta.Error = &NodeError{Message: "m"}

@@ -82,8 +82,9 @@ type Meta struct {
 	Orphans []ExecutionID `json:"orphans,omitempty"`
 	// Flags are the numbered behaviours this execution was started with. None
 	// exists yet. A change of the engine that could alter an execution in flight
-	// gets the next number, is written into Meta by whoever starts executions,
-	// and asks for its flag, so that an upgrade never changes what is running.
+	// gets the next number, which is added to knownFlags, is written into Meta by whoever starts executions,
+	// and asks for its flag, so that an upgrade never changes what is running. A program that does
+	// not know one of them leaves the execution alone: see Format.
 	Flags []int `json:"flags,omitempty"`
 }
 

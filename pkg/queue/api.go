@@ -227,11 +227,8 @@ func (c *Conn) endpoint(handler Handler, room chan struct{}) micro.HandlerFunc {
 // knownVersion refuses a request that is newer than this program. What cannot be
 // read is the handler's to refuse.
 func knownVersion(request []byte) error {
-	var r struct {
-		Version int `json:"v"`
-	}
-	if json.Unmarshal(request, &r) == nil && r.Version > Version {
-		return &Problem{Code: CodeVersion, Message: fmt.Sprintf("request has version %d, this coordinator knows %d: upgrade the coordinators first", r.Version, Version)}
+	if version := versionOf(request); version > Version {
+		return &Problem{Code: CodeVersion, Message: fmt.Sprintf("request has version %d, this coordinator knows %d: upgrade the coordinators first", version, Version)}
 	}
 	return nil
 }
@@ -244,6 +241,10 @@ func (c *Conn) submitEndpoint(submit func(context.Context, *Submission, func(eng
 		s := &Submission{}
 		if err := decode(data, s); err != nil {
 			<-room
+			if newer := knownVersion(data); newer != nil {
+				c.fail(r.Reply(), ProblemOf(newer))
+				return
+			}
 			c.fail(r.Reply(), &Problem{Code: CodeBadRequest, Message: fmt.Sprintf("submission cannot be read: %v", err)})
 			return
 		}

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -133,21 +132,18 @@ func (j *JobConsumer) open(ctx context.Context, m *nats.Msg) (*JobDelivery, erro
 		_ = d.Nak(time.Second)
 		return nil, err
 	}
-	var version struct {
-		V int `json:"v"`
-	}
 	if err := decode(data, &d.job); err != nil {
-		if json.Unmarshal(data, &version) != nil || version.V <= Version {
+		version := versionOf(data)
+		if version <= Version {
 			j.c.log.Error("job cannot be read, removed", zap.String("subject", m.Subject), zap.Error(err))
 			_ = d.Term()
 			return nil, err
 		}
-		d.job.Version = version.V
+		d.job.Version = version
 	}
-	if d.job.Version > Version {
-		err := fmt.Errorf("job has version %d, this worker knows %d: upgrade the worker", d.job.Version, Version)
+	if err := known("job", d.job.Version); err != nil {
 		j.c.log.Warn("job is of a newer version, handed back", zap.String("subject", m.Subject), zap.Error(err))
-		_ = d.Nak(5 * time.Second)
+		_ = d.Nak(newerRest)
 		return nil, err
 	}
 	j.c.stats.deliveries.Add(1)

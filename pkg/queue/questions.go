@@ -15,7 +15,11 @@ import (
 func (c *Conn) ServeRedelivery(handler func(q *Redelivery, reply func(Reply))) (stop func(), err error) {
 	return c.subscribe(subjectRedelivery, queueGroup, func(m *nats.Msg) {
 		q := &Redelivery{}
-		if err := json.Unmarshal(m.Data, q); err != nil {
+		err := known("question", versionOf(m.Data))
+		if err == nil {
+			err = json.Unmarshal(m.Data, q)
+		}
+		if err != nil {
 			c.reply(m, Reply{Verdict: VerdictError, Error: fmt.Sprintf("question cannot be read: %v", err)})
 			return
 		}
@@ -54,7 +58,10 @@ func (c *Conn) ServeMemory(load func(ctx context.Context, session string, n int)
 			defer func() { <-room }()
 			var q MemoryQuery
 			answer := MemoryAnswer{}
-			err := json.Unmarshal(m.Data, &q)
+			err := known("question", versionOf(m.Data))
+			if err == nil {
+				err = json.Unmarshal(m.Data, &q)
+			}
 			if err == nil {
 				answer.Messages, err = load(ctx, q.Session, q.N)
 			}

@@ -34,6 +34,10 @@ func (c *Conn) ServeResults(coordinator string, handler func(r *Result, size int
 	hand := func(m *nats.Msg, data []byte) {
 		r := &Result{}
 		if err := decode(data, r); err != nil {
+			if newer := known("result", versionOf(data)); newer != nil {
+				c.reply(m, Reply{Verdict: VerdictError, Error: newer.Error()})
+				return
+			}
 			c.log.Warn("result cannot be read", zap.Error(err))
 			c.reply(m, Reply{Verdict: VerdictDrop, Error: fmt.Sprintf("result cannot be read: %v", err)})
 			return

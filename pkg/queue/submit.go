@@ -20,6 +20,9 @@ const submitSlots = 256
 // another one gets it too: storing it twice is storing it once.
 const submitWait = 6 * time.Second
 
+// newerRest is how long a message rests that only a newer program can read.
+const newerRest = 5 * time.Second
+
 // SubmitDurable stores a submission in StreamSubmit and returns when it is there:
 // a coordinator takes it now or later. Its ID is required and makes it
 // idempotent. What is wrong with it is not told here: it becomes a dead letter.
@@ -120,6 +123,11 @@ func (c *Conn) ConsumeSubmissions(_ context.Context, handler func(*SubmitMsg)) (
 				} else {
 					s.Nak(time.Second)
 				}
+				continue
+			}
+			if err := known("submission", versionOf(s.data)); err != nil {
+				c.log.Warn("submission is of a newer version, handed back", zap.Error(err))
+				s.Nak(newerRest)
 				continue
 			}
 			if err := json.Unmarshal(s.data, &s.Submission); err != nil {
