@@ -176,12 +176,16 @@ func outputIndex(ctx context.Context, call *node.Call, item, count int) (int, er
 			"'"+value.String()+"' is no number. Outputs are counted from 0.")
 	}
 	if number.Num != math.Trunc(number.Num) || number.Num < 0 || number.Num >= float64(count) {
-		// The spelling is n8n's, and workflows may look at the text.
-		message := "The ouput " + formatNumber(number.Num) + " is not allowed. "
+		message := notAllowed(formatNumber(number.Num))
 		if call.Node.TypeVersion < 3 {
 			message += "It has to be between 0 and " + strconv.Itoa(count-1) + "!"
 		}
 		return 0, operationError(item, message, "Outputs are counted from 0, and the node has "+strconv.Itoa(count)+".")
 	}
 	return int(number.Num), nil
+}
+
+// notAllowed has n8n's spelling, as workflows may look at the text.
+func notAllowed(output string) string {
+	return "The ouput " + output + " is not allowed. " //nolint:misspell // see above
 }

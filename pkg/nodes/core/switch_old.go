@@ -89,7 +89,7 @@ func oldRuleOutput(ctx context.Context, call *node.Call, rule gjson.Result, inde
 	}
 	number, ok := jsNumber(value.String())
 	if !ok || number < 0 || number >= defaultSwitchOutputs || number != float64(int(number)) {
-		return 0, operationError(item, "The ouput "+value.String()+" is not allowed. It has to be between 0 and 3!", "")
+		return 0, operationError(item, notAllowed(value.String())+"It has to be between 0 and 3!", "")
 	}
 	return int(number), nil
 }

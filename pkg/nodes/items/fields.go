@@ -39,11 +39,6 @@ func remove(object *jsonobject.Object, field string, dots bool) {
 	}
 }
 
-// hasField reports whether an object has a field, be it null.
-func hasField(raw json.RawMessage, field string, dots bool) bool {
-	return get(jsonobject.Parse(raw), field, dots) != ""
-}
-
 // isNothing reports whether there is no value, or null.
 func isNothing(raw string) bool { return raw == "" || raw == "null" }
 

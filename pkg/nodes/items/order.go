@@ -33,25 +33,43 @@ func less(a, b gjson.Result) bool {
 	return okLeft && okRight && left < right
 }
 
-// compare orders two values for sorting. Where JavaScript's < has no answer,
-// which would leave the order to chance, numbers come before texts, and what is
-// null or missing last.
-func compare(a, b gjson.Result) int {
+// compare orders two values for sorting, the second one first when descending.
+// Where JavaScript's < has no answer, which would leave the order to chance,
+// numbers come before texts; what is null or missing comes last either way.
+func compare(a, b gjson.Result, descending bool) int {
+	order := 0
 	switch {
 	case less(a, b):
-		return -1
+		order = -1
 	case less(b, a):
-		return 1
+		order = 1
+	case rank(a) != rank(b):
+		order = rank(a) - rank(b)
+		if max(rank(a), rank(b)) >= rankNull {
+			return order
+		}
 	}
-	return rank(a) - rank(b)
+	if descending {
+		return -order
+	}
+	return order
 }
 
+const (
+	rankNumber = iota
+	rankText
+	rankNull
+	rankMissing
+)
+
 func rank(value gjson.Result) int {
-	switch value.Type {
-	case gjson.Null:
-		return 2
-	case gjson.String, gjson.JSON:
-		return 1
+	switch {
+	case !value.Exists():
+		return rankMissing
+	case value.Type == gjson.Null:
+		return rankNull
+	case value.Type == gjson.String || value.Type == gjson.JSON:
+		return rankText
 	}
-	return 0
+	return rankNumber
 }

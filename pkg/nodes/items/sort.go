@@ -105,11 +105,7 @@ func sortByFields(ctx context.Context, call *node.Call) (*node.Result, error) {
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int {
 		for f, field := range fields {
-			order := compare(a.keys[f], b.keys[f])
-			if field.descending {
-				order = -order
-			}
-			if order != 0 {
+			if order := compare(a.keys[f], b.keys[f], field.descending); order != 0 {
 				return order
 			}
 		}

@@ -215,28 +215,53 @@ func (s summary) summaryOf(sources []jsonobject.Object, g *group) jsonobject.Obj
 
 // singleItem nests the summaries under the values of the fields to group by.
 func (s summary) singleItem(sources []jsonobject.Object, groups []*group) workflow.Item {
-	var object jsonobject.Object
-	if len(s.by) == 0 {
-		object = s.summaryOf(sources, groups[0])
-	} else {
-		for _, g := range groups {
-			names := make([]string, len(g.values))
-			for n, v := range g.values {
-				names[n] = groupName(v)
-			}
-			object.Set(names[0], nested(object.Get(names[0]), names[1:], s.summaryOf(sources, g).String()))
+	root := &nestedSummary{}
+	for _, g := range groups {
+		at := root
+		for _, v := range g.values {
+			at = at.under(groupName(v))
 		}
+		at.json = s.summaryOf(sources, g).String()
 	}
-	return workflow.Item{JSON: object.JSON(), PairedItem: pairedAll(len(sources))}
+	return workflow.Item{JSON: []byte(root.String()), PairedItem: pairedAll(len(sources))}
 }
 
-func nested(holder string, names []string, value string) string {
-	if len(names) == 0 {
-		return value
+// nestedSummary is a summary, or summaries by a name.
+type nestedSummary struct {
+	json   string
+	names  []string // in the order they came
+	byName map[string]*nestedSummary
+}
+
+func (n *nestedSummary) under(name string) *nestedSummary {
+	next := n.byName[name]
+	if next == nil {
+		if n.byName == nil {
+			n.byName = map[string]*nestedSummary{}
+		}
+		next = &nestedSummary{}
+		n.byName[name] = next
+		n.names = append(n.names, name)
 	}
-	object := jsonobject.Parse(holder)
-	object.Set(names[0], nested(object.Get(names[0]), names[1:], value))
-	return object.String()
+	return next
+}
+
+func (n *nestedSummary) String() string {
+	if n.json != "" {
+		return n.json
+	}
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, name := range n.names {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(quote(name))
+		b.WriteByte(':')
+		b.WriteString(n.byName[name].String())
+	}
+	b.WriteByte('}')
+	return b.String()
 }
 
 // groupName is a value as a key.
