@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/http"
 	"github.com/reprise-engine/reprise/pkg/nodes/items"
 	"github.com/reprise-engine/reprise/pkg/nodes/mail"
+	"github.com/reprise-engine/reprise/pkg/nodes/text"
 	"github.com/reprise-engine/reprise/pkg/nodes/values"
 )
 
@@ -32,6 +33,7 @@ func RegistryWith(c Config) *node.Registry {
 	r.Register(flow.Types()...)
 	r.Register(approval.Types()...)
 	r.Register(mail.Types()...)
+	r.Register(text.Types()...)
 	r.Register(values.Types()...)
 	r.Register(items.Types()...)
 	r.Register(files.Types()...)
