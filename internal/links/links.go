@@ -3,6 +3,7 @@
 //
 //	<public>/webhook-waiting/<execution>?signature=<link>.<mac>
 //	<public>/approval/<token>?signature=<bind>.<mac>
+//	<public>/form-waiting/<execution>?signature=f.<mac>
 //
 // A link is a capability: whoever has it may use it, so it is bound to as little
 // as possible. A resume URL carries the number of the job it was made in, so it
@@ -29,6 +30,7 @@ import (
 const (
 	ResumePath   = "/webhook-waiting/"
 	ApprovalPath = "/approval/"
+	FormPath     = "/form-waiting/"
 	// Parameter of the query that holds the signature.
 	Parameter = "signature"
 )
@@ -82,6 +84,21 @@ func (s *Signer) ApprovalURL(token, bind string) string {
 	}
 	return s.public + ApprovalPath + url.PathEscape(token) +
 		"?" + Parameter + "=" + url.QueryEscape(bind) + "." + s.mac("approval", token, bind)
+}
+
+// FormURL is where the person who began an execution with a form goes on with its next pages. It is
+// "" without a public URL.
+func (s *Signer) FormURL(execution engine.ExecutionID) string {
+	if s.public == "" {
+		return ""
+	}
+	return s.public + FormPath + url.PathEscape(string(execution)) + "?" + Parameter + "=f." + s.mac("form", string(execution), "f")
+}
+
+// CheckForm checks the signature of a form's URL.
+func (s *Signer) CheckForm(execution engine.ExecutionID, signature string) bool {
+	_, ok := s.check("form", string(execution), signature)
+	return ok
 }
 
 // CheckResume checks the signature of a resume URL and returns the number of the job it

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/mail"
 	"github.com/reprise-engine/reprise/pkg/nodes/text"
 	"github.com/reprise-engine/reprise/pkg/nodes/values"
+	"github.com/reprise-engine/reprise/pkg/nodes/web"
 )
 
 // Config of the node types; the zero value has their defaults.
@@ -37,5 +38,6 @@ func RegistryWith(c Config) *node.Registry {
 	r.Register(values.Types()...)
 	r.Register(items.Types()...)
 	r.Register(files.Types()...)
+	r.Register(web.Types()...)
 	return r
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-engine/reprise/internal/api"
 	"github.com/reprise-engine/reprise/internal/links"
+	"github.com/reprise-engine/reprise/internal/trigger"
 	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/state"
 )
@@ -90,11 +91,11 @@ const httpGrace = 2 * time.Second
 
 // serveHTTP answers the links that executions hand out. It asks any coordinator,
 // over NATS, as the links may lead to another process than the one that made them.
-func serveHTTP(addr string, conn *queue.Conn, signer *links.Signer, log *zap.Logger) (stop func(context.Context), err error) {
+func serveHTTP(addr string, conn *queue.Conn, signer *links.Signer, triggers *trigger.Host, log *zap.Logger) (stop func(context.Context), err error) {
 	if addr == "" {
 		return func(context.Context) {}, nil
 	}
-	handler := api.Handler(api.Config{Backend: conn, Signer: signer, Log: log})
+	handler := withTriggers(api.Handler(api.Config{Backend: conn, Signer: signer, Log: log}), triggers, signer.PublicURL())
 	stopServer, at, err := api.Serve(context.Background(), addr, handler, log)
 	if err != nil {
 		return nil, err

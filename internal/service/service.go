@@ -21,11 +21,13 @@ import (
 	"github.com/reprise-engine/reprise/internal/nodetypes"
 	"github.com/reprise-engine/reprise/internal/runner"
 	"github.com/reprise-engine/reprise/internal/telemetry"
+	"github.com/reprise-engine/reprise/internal/trigger"
 	"github.com/reprise-engine/reprise/internal/worker"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/expression"
 	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/state"
+	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // Coordinator are the settings of the coordinator process.
@@ -40,9 +42,19 @@ type Coordinator struct {
 	DrainTimeout  time.Duration `env:"REPRISE_DRAIN_TIMEOUT" envDefault:"20s" help:"how long a stopping process may take to finish what it has begun"`
 	StreamReplica int           `env:"REPRISE_STREAM_REPLICAS" envDefault:"1" help:"replicas of the NATS streams (1, 3 or 5)"`
 
-	HTTPAddr        string `env:"REPRISE_HTTP_ADDR" help:"address where approvals and webhooks of waiting executions are answered, such as 127.0.0.1:8484; empty is off"`
-	PublicURL       string `env:"REPRISE_PUBLIC_URL" help:"how people and other systems reach the HTTP address, the beginning of all links; empty is http://<http addr>"`
-	SigningKey      string `env:"REPRISE_SIGNING_KEY" help:"key that signs the links, the same for all coordinators: hex, or any text of at least 32 bytes; empty is one that is made once and kept in Redis"`
+	HTTPAddr               string        `env:"REPRISE_HTTP_ADDR" help:"address where approvals, webhooks, forms and chats are answered, such as 127.0.0.1:8484; empty is off"`
+	PublicURL              string        `env:"REPRISE_PUBLIC_URL" help:"how people and other systems reach the HTTP address, the beginning of all links; empty is http://<http addr>"`
+	SigningKey             string        `env:"REPRISE_SIGNING_KEY" help:"key that signs the links, the same for all coordinators: hex, or any text of at least 32 bytes; empty is one that is made once and kept in Redis"`
+	WebhookCredentialsFile string        `env:"REPRISE_WEBHOOK_CREDENTIALS_FILE" help:"credentials that callers of webhooks, forms and chats are checked against (httpBasicAuth, httpHeaderAuth, jwtAuth; others are not read), in the form of REPRISE_CREDENTIALS_FILE"`
+	WebhookCredentialsKey  string        `env:"REPRISE_WEBHOOK_CREDENTIALS_KEY" help:"keys that open these credentials when they are encrypted"`
+	WebhookMaxBody         int           `env:"REPRISE_WEBHOOK_MAX_BODY_BYTES" envDefault:"10485760" help:"greatest size of what a caller of a trigger sends"`
+	WebhookTimeout         time.Duration `env:"REPRISE_WEBHOOK_TIMEOUT" envDefault:"5m" help:"how long a caller of a trigger waits for the answer of its execution before it is told 504 and the execution's id"`
+	WebhookRate            string        `env:"REPRISE_WEBHOOK_RATE" help:"calls that one trigger takes, per coordinator, such as 100/second; empty is any number"`
+	WebhookRatePerIP       string        `env:"REPRISE_WEBHOOK_RATE_PER_IP" envDefault:"600/minute" help:"calls of triggers from one address, per coordinator; off is any number"`
+	TrustedProxies         []string      `env:"REPRISE_TRUSTED_PROXIES" help:"addresses and ranges of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8"`
+	ScheduleWindow         time.Duration `env:"REPRISE_SCHEDULE_WINDOW" envDefault:"10m" help:"how late the latest moment of a schedule is made up for when no coordinator was there"`
+	NoTriggers             bool          `env:"REPRISE_NO_TRIGGERS" help:"begin no executions by the triggers of active workflows: another coordinator does"`
+
 	JobKey          string `env:"REPRISE_JOB_KEY" help:"key of the tokens that come with jobs and that results must bring back, the same for all coordinators: hex, or any text of at least 32 bytes; empty asks for none"`
 	MaxRunsPerNode  int    `env:"REPRISE_MAX_RUNS_PER_NODE" envDefault:"10000" help:"how often one node may run in an execution, unless its workflow's settings say maxRunsPerNode"`
 	MaxBacklog      int    `env:"REPRISE_MAX_BACKLOG" envDefault:"20000" help:"how many jobs a coordinator holds back for busy workers before it refuses new executions as overloaded"`
@@ -178,6 +190,12 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 	if signer != nil {
 		config.Links = signer
 	}
+	config.CheckTriggers = func(w *workflow.Workflow) error { return trigger.Check(context.Background(), evaluator, w) }
+	host, err := triggerHost(s, conn, store, evaluator, signer, log)
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
 	c, err := coordinator.New(config)
 	if err != nil {
 		closeAll()
@@ -194,22 +212,27 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		return nil, err
 	}
 	p := &Process{Healthy: c.Healthy, Queue: conn, Store: store}
-	stopHTTP, err := serveHTTP(s.HTTPAddr, conn, signer, log)
+	stopHTTP, err := serveHTTP(s.HTTPAddr, conn, signer, host, log)
 	if err != nil {
 		c.Stop(ctx)
 		closeAll()
 		return nil, err
 	}
+	if !s.NoTriggers {
+		host.Start()
+	}
 	watch.figures(c, store, conn, s.StuckAfter)
 	stopHealth, err := serveHealth(p, s.MetricsAddr, watch.handler(log), log)
 	if err != nil {
 		stopHTTP(ctx)
+		host.Stop()
 		c.Stop(ctx)
 		closeAll()
 		return nil, err
 	}
 	p.Stop = func(ctx context.Context) {
 		stopHTTP(ctx)
+		host.Stop()
 		c.Stop(ctx)
 		stopHealth()
 		closeAll()

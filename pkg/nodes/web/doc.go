@@ -1,0 +1,40 @@
+// Package web has the nodes that answer whoever began an execution over HTTP: Respond to
+// Webhook, and the further pages and the end of a form. Where the answer goes is not
+// known here: it is part of the run's result, and kept with it.
+package web
+
+import (
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/workflow"
+)
+
+const base = "n8n-nodes-base."
+
+// Types returns the node types of this package.
+func Types() []*node.Type { return []*node.Type{Respond(), Form()} }
+
+func operationError(item int, message, description string) error {
+	e := &engine.NodeError{Name: "NodeOperationError", Message: message, Description: description}
+	if item >= 0 {
+		e.ItemIndex = &item
+	}
+	return e
+}
+
+func mainInput(call *node.Call) workflow.Items {
+	if len(call.Inputs) == 0 {
+		return nil
+	}
+	return call.Inputs[0]
+}
+
+// passed are the items of the input, each made of its own.
+func passed(items workflow.Items) workflow.Items {
+	out := make(workflow.Items, len(items))
+	for i, item := range items {
+		item.PairedItem = workflow.Paired(i)
+		out[i] = item
+	}
+	return out
+}
