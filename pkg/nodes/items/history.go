@@ -21,6 +21,10 @@ import (
 //
 // Executions that run at the same time do not see each other's notes, so both
 // may keep an item that is new to both. Neither note is lost.
+//
+// A note is stored before the result that brought it is committed. When all who
+// knew of that result are lost in between, the run is repeated, and must not
+// take the items that it noted itself for seen: notes say whose they are.
 const (
 	fullEvery     = 16
 	historyWindow = 4 * fullEvery
@@ -39,11 +43,14 @@ type note struct {
 	Full bool `json:"full,omitempty"`
 	// Clear forgets whatever was before.
 	Clear bool `json:"clear,omitempty"`
+	// Run is a hash of the idempotency key of the run.
+	Run string `json:"run,omitempty"`
 }
 
 // history is what earlier executions saw.
 type history struct {
 	session string
+	run     string // whose notes do not count, "" for none
 	hashes  []string // oldest first
 	known   map[string]bool
 	fresh   map[string]bool // seen by this run
@@ -84,20 +91,30 @@ func loadHistory(ctx context.Context, call *node.Call) (*history, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the history of Remove Duplicates: %w", err)
 	}
-	h := &history{session: session, known: map[string]bool{}, fresh: map[string]bool{}}
+	h := &history{session: session, run: runOf(call), known: map[string]bool{}, fresh: map[string]bool{}}
 	for _, raw := range notes {
 		var n note
 		if err := json.Unmarshal(raw, &n); err != nil {
 			return nil, fmt.Errorf("read the history of Remove Duplicates: %w", err)
 		}
-		h.add(n)
+		if h.run == "" || n.Run != h.run {
+			h.add(n)
+		}
 	}
 	return h, nil
 }
 
+// runOf names the run of a call, the same for all its attempts.
+func runOf(call *node.Call) string {
+	if call.IdempotencyKey == "" {
+		return ""
+	}
+	return hashOf(call.IdempotencyKey)
+}
+
 func (h *history) add(n note) {
 	if n.Clear {
-		*h = history{session: h.session, known: map[string]bool{}, fresh: map[string]bool{}}
+		*h = history{session: h.session, run: h.run, known: map[string]bool{}, fresh: map[string]bool{}}
 		return
 	}
 	for _, hash := range n.Hashes {
@@ -139,6 +156,7 @@ func (h *history) append(n note, size int) ([]node.MemoryAppend, error) {
 		h.limit(size)
 		n = note{Hashes: h.hashes, Number: h.number, Date: h.date, Full: true}
 	}
+	n.Run = h.run
 	raw, err := json.Marshal(n)
 	if err != nil {
 		return nil, fmt.Errorf("encode the history of Remove Duplicates: %w", err)

@@ -132,6 +132,31 @@ func TestNothingNewIsNotNoted(t *testing.T) {
 	}
 }
 
+func TestRepeatedRunKeepsWhatItNoted(t *testing.T) {
+	s := newStore()
+	parameters := seen(`"dedupeValue":"={{ $json.id }}"`)
+	for i := range 2 * fullEvery { // some of the notes are full ones
+		for attempt := range 2 {
+			call := nodestest.Call(RemoveDuplicates(), parameters, nodestest.Items(`{"id":`+strconv.Itoa(i)+`}`, `{"id":-1}`))
+			call.LoadMemory, call.IdempotencyKey = s.load, "run "+strconv.Itoa(i)
+			result, err := call.Type.Execute(context.Background(), call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := 1
+			if i == 0 {
+				want = 2
+			}
+			if got := len(result.Outputs[0]); got != want {
+				t.Fatalf("run %d, attempt %d: kept %d items, want %d", i, attempt, got, want)
+			}
+			if attempt == 0 {
+				s.commit(result.Memory) // and nobody lived to tell
+			}
+		}
+	}
+}
+
 func TestHistoryOutlivesTheStoresLimit(t *testing.T) {
 	s := newStore()
 	s.limit = 3 * fullEvery // of messages; there are more executions
