@@ -50,7 +50,7 @@ type note struct {
 // history is what earlier executions saw.
 type history struct {
 	session string
-	run     string // whose notes do not count, "" for none
+	run     string   // whose notes do not count, "" for none
 	hashes  []string // oldest first
 	known   map[string]bool
 	fresh   map[string]bool // seen by this run
