@@ -37,6 +37,10 @@ var Rules = []Rule{
 		Reason: "the SDK is what node authors compile against: contracts only, no technology",
 	},
 	{
+		Package: "pkg/credential", Only: []string{},
+		Reason: "what a credential adds to a request is known without workflows, so that the command line can try one",
+	},
+	{
 		Package: "pkg/nodes/...", Never: []string{"pkg/state/...", "pkg/queue/...", "github.com/redis/...", "github.com/nats-io/..."},
 		Reason: "node code runs in a worker, in the coordinator and in tests alike; what it needs comes with its Call",
 	},

@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/reprise-engine/reprise/internal/credentials"
 	"github.com/reprise-engine/reprise/internal/redact"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/expression"
@@ -40,7 +39,7 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 				zap.Int("run_index", job.RunIndex), zap.Int("attempt", job.Attempt)),
 			Now: r.config.Now, HTTP: r.config.HTTP,
 			Parameters:  &resolver{evaluator: r.config.Evaluator, base: scope},
-			Credentials: r.noting(secrets), LoadMemory: r.config.LoadMemory, RunScript: r.runScript(scope),
+			Credentials: r.noting(secrets, scope, n), LoadMemory: r.config.LoadMemory, RunScript: r.runScript(scope),
 			ObserveModel: r.config.ObserveModel,
 			Files:        &node.Files{Store: r.config.Files, Execution: job.Execution, InlineBytes: r.config.InlineFileBytes, MaxBytes: r.config.MaxFileBytes},
 		},
@@ -52,15 +51,6 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 	top.Resumption = job.Resumption
 	top.SubNodes = r.subCalls(&base, plan, n.Name, map[string]bool{n.Name: true})
 	return &top
-}
-
-// noting resolves credentials and notes what of them is secret.
-func (r *Runner) noting(secrets *redact.Set) func(context.Context, string, workflow.CredentialRef) (map[string]any, error) {
-	return func(ctx context.Context, credentialType string, ref workflow.CredentialRef) (map[string]any, error) {
-		data, err := r.config.Credentials(ctx, credentialType, ref)
-		secrets.Add(credentials.Secrets(credentialType, data)...)
-		return data, err
-	}
 }
 
 // subCalls builds the calls of the nodes attached to name. onPath guards against

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/internal/redact"
+	"github.com/reprise-engine/reprise/pkg/credential"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/expression"
 	"github.com/reprise-engine/reprise/pkg/node"
@@ -50,6 +51,7 @@ type Config struct {
 type Runner struct {
 	config Config
 	plans  planCache
+	tokens credential.Tokens
 }
 
 // New returns a runner.
@@ -71,7 +73,7 @@ func New(c Config) *Runner {
 	if c.LoadMemory == nil {
 		c.LoadMemory = func(context.Context, string, int) ([]json.RawMessage, error) { return nil, nil }
 	}
-	return &Runner{config: c}
+	return &Runner{config: c, tokens: credential.Tokens{Now: c.Now}}
 }
 
 // ErrStopped is returned by Run when ctx was cancelled before the node was

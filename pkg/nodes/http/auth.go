@@ -1,15 +1,21 @@
 package http
 
 import (
-	"encoding/base64"
+	"context"
+	"errors"
 	"fmt"
 	nethttp "net/http"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/reprise-engine/reprise/pkg/credential"
+	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
+	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // secrets is what a credential adds to a request, and what must not be seen.
@@ -18,26 +24,12 @@ type secrets struct {
 	query   jsonobject.Object
 	body    jsonobject.Object
 	hidden  []string
-}
 
-// credential is the data of a credential while its parts are read.
-type credential struct {
-	kind string
-	data map[string]any
-}
-
-func (c *credential) text(names ...string) string {
-	for _, name := range names {
-		switch v := c.data[name].(type) {
-		case string:
-			if v != "" {
-				return v
-			}
-		case float64, int, bool:
-			return fmt.Sprint(v)
-		}
-	}
-	return ""
+	sign   func(req *nethttp.Request, body []byte, now time.Time) error
+	digest *credential.Digest
+	// token of OAuth2, and renew, which gets another one.
+	token string
+	renew func(ctx context.Context) (*secrets, error)
 }
 
 // authenticate reads the credential that the node names, if any.
@@ -51,7 +43,10 @@ func (p *parameters) authenticate() (*secrets, error) {
 		kind = p.text("nodeCredentialType", "")
 	default: // versions 1 and 2 name the kind itself, "headerAuth"
 		kind = authentication
-		if !strings.HasPrefix(kind, "http") && !strings.HasSuffix(kind, "Api") {
+		switch {
+		case kind == "oAuth1" || kind == "oAuth2":
+			kind += "Api"
+		case !strings.HasPrefix(kind, "http") && !strings.HasSuffix(kind, "Api"):
 			kind = "http" + strings.ToUpper(kind[:1]) + kind[1:]
 		}
 	}
@@ -65,45 +60,59 @@ func (p *parameters) authenticate() (*secrets, error) {
 	if p.call.Credentials == nil {
 		return nil, operationError("credentials are not available here")
 	}
-	data, err := p.call.Credentials(p.ctx, kind, ref)
-	if err != nil {
-		return nil, fmt.Errorf("credential %q of type %s: %w", ref.Name, kind, err)
-	}
-	return newSecrets(&credential{kind, data})
+	return loadSecrets(p.ctx, p.call, kind, ref)
 }
 
-// newSecrets tells what a kind of credential adds to requests.
-func newSecrets(c *credential) (*secrets, error) {
-	s := &secrets{headers: map[string]string{}}
-	s.hide(c.data)
-	switch c.kind {
-	case "httpHeaderAuth":
-		s.headers[c.text("name")] = c.text("value")
-	case "httpBearerAuth":
-		s.bearer(c.text("token"))
-	case "httpBasicAuth":
-		s.basic(c.text("user"), c.text("password"))
-	case "httpQueryAuth":
-		s.query.Set(c.text("name"), jsonobject.Quote(c.text("value")))
-	case "httpCustomAuth":
-		return s, s.custom(c)
-	default:
-		return s, s.predefined(c)
+// loadSecrets reads a credential.
+func loadSecrets(ctx context.Context, call *node.Call, kind string, ref workflow.CredentialRef) (*secrets, error) {
+	data, err := call.Credentials(ctx, kind, ref)
+	if err != nil {
+		var known *engine.NodeError
+		if errors.As(err, &known) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("credential %q of type %s: %w", ref.Name, kind, err)
+	}
+	s, err := newSecrets(kind, data)
+	if err != nil {
+		return nil, err
+	}
+	if credential.IsOAuth2(kind, data) {
+		s.token = credential.AccessToken(data)
+		s.renew = func(ctx context.Context) (*secrets, error) {
+			return loadSecrets(node.WithRefusedToken(ctx, s.token), call, kind, ref)
+		}
 	}
 	return s, nil
 }
 
-func (s *secrets) bearer(token string) { s.headers["Authorization"] = "Bearer " + token }
-
-func (s *secrets) basic(user, password string) {
-	encoded := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
-	s.headers["Authorization"] = "Basic " + encoded
-	s.hidden = append(s.hidden, encoded)
+// newSecrets tells what a kind of credential adds to requests.
+func newSecrets(kind string, data map[string]any) (*secrets, error) {
+	s := &secrets{headers: map[string]string{}}
+	s.hide(data)
+	if kind == "httpCustomAuth" {
+		return s, s.custom(credential.Data(data))
+	}
+	grant, err := credential.New(kind, data)
+	if err != nil {
+		return nil, operationError(err.Error())
+	}
+	if grant.Headers != nil {
+		s.headers = grant.Headers
+	}
+	for _, p := range grant.Query {
+		s.query.Set(p.Name, jsonobject.Quote(p.Value))
+	}
+	for _, hidden := range grant.Hidden {
+		s.hideText(hidden)
+	}
+	s.sign, s.digest = grant.Sign, grant.Digest
+	return s, nil
 }
 
 // custom reads {"headers": {}, "qs": {}, "body": {}}.
-func (s *secrets) custom(c *credential) error {
-	text := c.text("json")
+func (s *secrets) custom(data credential.Data) error {
+	text := data.Text("json")
 	if !gjson.Valid(text) {
 		return operationError("Invalid Custom Auth JSON")
 	}
@@ -118,59 +127,6 @@ func (s *secrets) custom(c *credential) error {
 	return nil
 }
 
-// ownHeaders are services whose key goes into a header of their own. The value
-// is the header; extra headers follow it as name, value.
-var ownHeaders = map[string][]string{
-	"anthropicApi":          {"x-api-key", "anthropic-version", "2023-06-01"},
-	"azureOpenAiApi":        {"api-key"},
-	"n8nApi":                {"X-N8N-API-KEY"},
-	"pineconeApi":           {"Api-Key"},
-	"qdrantApi":             {"api-key"},
-	"shopifyAccessTokenApi": {"X-Shopify-Access-Token"},
-	"virusTotalApi":         {"x-apikey"},
-}
-
-// predefined covers the services that take a key as a bearer token, which most
-// do, and those listed above.
-func (s *secrets) predefined(c *credential) error {
-	key := c.text("apiKey", "accessToken", "token", "apiToken", "appToken", "appAccessToken", "secretKey")
-	if tokens, ok := c.data["oauthTokenData"].(map[string]any); ok {
-		oauth := credential{data: tokens}
-		key = oauth.text("access_token")
-	}
-	header := ownHeaders[c.kind]
-	user, password := c.text("user", "username", "email"), c.text("password")
-	switch {
-	case c.kind == "googlePalmApi" && key != "":
-		s.headers["x-goog-api-key"] = key
-	case c.kind == "supabaseApi":
-		key = c.text("serviceRole")
-		s.headers["apikey"] = key
-		s.bearer(key)
-	case header != nil && key != "":
-		s.headers[header[0]] = key
-		for i := 1; i+1 < len(header); i += 2 {
-			s.headers[header[i]] = header[i+1]
-		}
-	case key != "":
-		s.bearer(key)
-		if c.kind == "notionApi" {
-			s.headers["Notion-Version"] = "2022-02-22"
-		}
-		if organization := c.text("organizationId"); c.kind == "openAiApi" && organization != "" {
-			s.headers["OpenAI-Organization"] = organization
-		}
-		if name := c.text("headerName"); name != "" && c.text("headerValue") != "" {
-			s.headers[name] = c.text("headerValue")
-		}
-	case user != "" && password != "":
-		s.basic(user, password)
-	default:
-		return operationError(fmt.Sprintf("credentials of type %q are not supported by this node; use a generic credential (header, bearer, basic or query auth) instead", c.kind))
-	}
-	return nil
-}
-
 // hide notes every text of a credential that is long enough to be a secret.
 func (s *secrets) hide(value any) {
 	switch v := value.(type) {
@@ -179,7 +135,7 @@ func (s *secrets) hide(value any) {
 	case map[string]any:
 		for name, inner := range v {
 			switch name {
-			case "name", "url", "host", "headerName": // needed to understand an error, and no secret
+			case "name", "url", "host", "headerName", "grantType", "accessTokenUrl", "authUrl", "scope", "scopes", "authentication", "token_type", "region", "signatureMethod": // needed to understand an error, and no secret
 			default:
 				s.hide(inner)
 			}

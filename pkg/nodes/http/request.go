@@ -22,6 +22,8 @@ type request struct {
 	body    body
 	secrets secrets
 	options options
+	// mayRefuse: a refusal will be answered, so its body is no file.
+	mayRefuse bool
 }
 
 // body is what is sent: bytes, or parts where files are among them that are not held in memory.

@@ -25,14 +25,63 @@ type response struct {
 	isFile  bool
 	empty   bool     // there is no body
 	url     *url.URL // after redirects
+	asked   string   // the host before them
 }
 
 // errOptionTimeout is the cause with which the timeout option ends a request.
 var errOptionTimeout = errors.New("http: the request took longer than its timeout option")
 
-// send makes one request. Its error is ctx.Err() when ctx has ended, else a
-// *failure. Ending ctx closes the connection.
+// send makes a request, and once more when the service refuses it and the credential has an answer
+// to that: a digest, or another token. Its error is ctx.Err() when ctx has ended, else a *failure.
 func (x *execution) send(ctx context.Context, r *request, idempotencyKey string) (*response, error) {
+	if r.secrets.digest == nil && r.secrets.renew == nil {
+		return x.attempt(ctx, r, idempotencyKey)
+	}
+	first := *r
+	first.mayRefuse = true
+	resp, err := x.attempt(ctx, &first, idempotencyKey)
+	if err != nil || resp.status != nethttp.StatusUnauthorized {
+		return resp, err
+	}
+	again, err := r.answer(ctx, resp)
+	switch {
+	case err != nil:
+		return nil, err
+	case again != nil:
+		return x.attempt(ctx, again, idempotencyKey)
+	case r.options.neverError && resp.kind(r.options.format) == "file":
+		resp.isFile = true
+		return resp, x.keep(ctx, resp, bytes.NewReader(resp.body))
+	}
+	return resp, nil
+}
+
+// answer is the request that follows a refused one; nil when there is none.
+func (r *request) answer(ctx context.Context, refused *response) (*request, error) {
+	again := *r
+	if r.secrets.digest != nil {
+		value, err := r.secrets.digest.Answer(refused.headers, r.method, refused.url.RequestURI())
+		if err != nil || refused.url.Host != refused.asked {
+			return nil, nil //nolint:nilerr // the refusal is what the node fails with
+		}
+		again.secrets.headers = map[string]string{"Authorization": value}
+		return &again, nil
+	}
+	fresh, err := r.secrets.renew(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if fresh.token == r.secrets.token {
+		return nil, nil
+	}
+	again.secrets.headers = fresh.headers
+	again.secrets.hidden = append(slices.Clone(r.secrets.hidden), fresh.hidden...)
+	r.secrets.hidden = again.secrets.hidden // an error of this request shows neither
+	return &again, nil
+}
+
+// attempt makes one request. Ending ctx closes the connection.
+func (x *execution) attempt(ctx context.Context, r *request, idempotencyKey string) (*response, error) {
 	target, err := r.target()
 	if err != nil {
 		return nil, err
@@ -58,6 +107,14 @@ func (x *execution) send(ctx context.Context, r *request, idempotencyKey string)
 	if stream != nil {
 		stream.attach(req)
 	}
+	if r.secrets.sign != nil {
+		if stream != nil {
+			return nil, operationError("a file that is not held in memory cannot be signed; send it without this credential")
+		}
+		if err := r.secrets.sign(req, r.body.bytes, x.call.Now()); err != nil {
+			return nil, operationError(err.Error())
+		}
+	}
 	resp, err := r.client(x.call.HTTP).Do(req)
 	if err != nil {
 		if stream != nil && stream.failed() != nil && ctx.Err() == nil {
@@ -66,7 +123,7 @@ func (x *execution) send(ctx context.Context, r *request, idempotencyKey string)
 		return nil, sendError(ctx, timed, r, err)
 	}
 	defer resp.Body.Close()
-	out := &response{status: resp.StatusCode, text: nethttp.StatusText(resp.StatusCode), headers: resp.Header, url: resp.Request.URL}
+	out := &response{status: resp.StatusCode, text: nethttp.StatusText(resp.StatusCode), headers: resp.Header, url: resp.Request.URL, asked: target.Host}
 	if err := x.receive(timed, r, resp, out); err != nil {
 		return nil, sendError(ctx, timed, r, err)
 	}
@@ -88,7 +145,7 @@ func (x *execution) receive(ctx context.Context, r *request, resp *nethttp.Respo
 		out.empty = n == 0
 		body = io.MultiReader(bytes.NewReader(first[:n]), resp.Body)
 	}
-	fails := !r.options.neverError && (out.status < 200 || out.status > 299)
+	fails := !r.options.neverError && (out.status < 200 || out.status > 299) || r.mayRefuse && out.status == nethttp.StatusUnauthorized
 	if out.isFile = !fails && out.kind(r.options.format) == "file"; out.isFile {
 		if !x.call.Files.Stored() { // it will be held in memory like any answer
 			if resp.ContentLength > x.MaxResponseBytes {
@@ -188,6 +245,10 @@ func (r *request) redirect(next *nethttp.Request, via []*nethttp.Request) error 
 	}
 	for name := range r.secrets.headers {
 		next.Header.Del(name)
+	}
+	if r.secrets.sign != nil {
+		next.Header.Del("Authorization")
+		next.Header.Del("X-Amz-Security-Token")
 	}
 	next.Header.Del("Referer") // the URL before this one, with its query
 	if r.secrets.body.Len() > 0 && next.Body != nil && next.Body != nethttp.NoBody {

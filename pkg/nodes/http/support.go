@@ -15,10 +15,10 @@ var supported = node.Support{
 	},
 	Limits: []node.Limit{
 		{
-			Parameter: "genericAuthType", Values: []string{"httpDigestAuth", "oAuth1Api", "httpSslAuth"},
-			Advice: "use header, bearer, basic, query, custom or OAuth2 credentials",
+			Parameter: "genericAuthType", Values: []string{"httpSslAuth"},
+			Advice: "use header, bearer, basic, digest, query, custom, OAuth1 or OAuth2 credentials",
 		},
 		{Parameter: "provideSslCertificates", Advice: "put a proxy with the client certificate in front of the server"},
 	},
-	Note: "predefined credentials: those with a key or token, and OAuth2 with an access token that is still valid (it is not renewed)",
+	Note: "predefined credentials: those with a key, token or password, aws, Google service accounts, and OAuth2, whose tokens are renewed with a refresh token or client credentials",
 }
