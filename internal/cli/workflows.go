@@ -19,7 +19,7 @@ func workflowsCommand() *cobra.Command {
 		Short: "Store workflows under their ids, so that others call them, they can be submitted by id, and their triggers begin them.",
 	}
 	cmd.AddCommand(putWorkflowCommand(), importWorkflowsCommand(), listWorkflowsCommand(), getWorkflowCommand(), exportWorkflowsCommand(),
-		activateWorkflowCommand("activate", true), activateWorkflowCommand("deactivate", false), deleteWorkflowCommand())
+		activateWorkflowCommand("activate", true), activateWorkflowCommand("deactivate", false), deleteWorkflowCommand(), validateWorkflowsCommand())
 	return cmd
 }
 
