@@ -1,5 +1,6 @@
 // Package http holds the HTTP Request node (n8n-nodes-base.httpRequest) and the
-// same node as an agent's tool (httpRequestTool).
+// same node as an agent's tool (httpRequestTool), and the nodes that are requests of one
+// kind: GraphQL (graphql) and RSS Read (rssFeedRead), each also as a tool.
 //
 // Parameters are evaluated for each item; the requests of a batch then run at
 // once. A JSON list becomes an item per element, an object one item, any other
@@ -35,6 +36,8 @@ import (
 const (
 	TypeRequest = "n8n-nodes-base.httpRequest"
 	TypeTool    = "n8n-nodes-base.httpRequestTool"
+	TypeGraphQL = "n8n-nodes-base.graphql"
+	TypeFeed    = "n8n-nodes-base.rssFeedRead"
 )
 
 // DefaultMaxResponseBytes bounds the bodies of a run's responses.
@@ -67,7 +70,27 @@ func (c Config) Types() []*node.Type {
 			Execute:  c.execute,
 			Describe: describe,
 		},
-	}, map[string]node.Support{TypeRequest: supported, TypeTool: supported})
+		{
+			Spec:    workflow.Spec{Type: TypeGraphQL, Versions: []float64{1, 1.1}},
+			Once:    mutates,
+			Execute: c.executeGraphQL,
+		},
+		{
+			Spec:     workflow.Spec{Type: TypeGraphQL + "Tool", Versions: []float64{1, 1.1}, ToolNode: true},
+			Once:     mutates,
+			Execute:  c.executeGraphQL,
+			Describe: describe,
+		},
+		{
+			Spec:    workflow.Spec{Type: TypeFeed, Versions: []float64{1, 1.1, 1.2}},
+			Execute: c.executeFeed,
+		},
+		{
+			Spec:     workflow.Spec{Type: TypeFeed + "Tool", Versions: []float64{1, 1.1, 1.2}, ToolNode: true},
+			Execute:  c.executeFeed,
+			Describe: describe,
+		},
+	}, support)
 }
 
 // changesOnce reports whether a request must not be sent again when its worker

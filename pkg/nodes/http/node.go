@@ -26,6 +26,10 @@ type execution struct {
 	// continues: a failed item carries its error on, instead of failing the node.
 	continues bool
 
+	// read evaluates the request of an item; output makes items of the answer.
+	read   func(*parameters) *request
+	output func(resp *response, o options, input workflow.Item, index int) (workflow.Items, error)
+
 	// auth caches the credential, which is the same for every item.
 	auth *secrets
 	// received counts the bytes of all answers.
@@ -39,7 +43,16 @@ type outcome struct {
 }
 
 func (c Config) execute(ctx context.Context, call *node.Call) (*node.Result, error) {
-	x := &execution{Config: c, call: call, continues: continues(call)}
+	x := &execution{Config: c, call: call, read: (*parameters).readRequest, output: (*response).items}
+	if call.Node.TypeVersion < 3 {
+		x.read = (*parameters).readOldRequest
+	}
+	return x.execute(ctx)
+}
+
+func (x *execution) execute(ctx context.Context) (*node.Result, error) {
+	call := x.call
+	x.continues = continues(call)
 	if len(call.Inputs) > 0 {
 		x.input = call.Inputs[0]
 	}
@@ -148,12 +161,7 @@ func (x *execution) batch(ctx context.Context, start, end int) ([]outcome, error
 // prepare evaluates the request of an item.
 func (x *execution) prepare(ctx context.Context, item int) (*request, error) {
 	p := &parameters{ctx: ctx, call: x.call, item: item}
-	var r *request
-	if x.call.Node.TypeVersion < 3 {
-		r = p.readOldRequest()
-	} else {
-		r = p.readRequest()
-	}
+	r := x.read(p)
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -181,7 +189,7 @@ func (x *execution) run(ctx context.Context, r *request, item int) (workflow.Ite
 	if err != nil {
 		return nil, err
 	}
-	return resp.items(r.options, x.input[item], item)
+	return x.output(resp, r.options, x.input[item], item)
 }
 
 // key is the idempotency key of one request: the run's own when it makes only

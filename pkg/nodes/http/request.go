@@ -91,8 +91,11 @@ func (p *parameters) readRequest() *request {
 	return r
 }
 
-func (p *parameters) url() string {
-	v := p.value("url")
+func (p *parameters) url() string { return p.address("url") }
+
+// address is a parameter that holds a URL.
+func (p *parameters) address(path string) string {
+	v := p.value(path)
 	if p.err != nil {
 		return ""
 	}

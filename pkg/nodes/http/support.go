@@ -22,3 +22,10 @@ var supported = node.Support{
 	},
 	Note: "predefined credentials: those with a key, token or password, aws, Google service accounts, and OAuth2, whose tokens are renewed with a refresh token or client credentials",
 }
+
+// support by type.
+var support = map[string]node.Support{
+	TypeRequest: supported, TypeTool: supported,
+	TypeGraphQL: {Options: []string{}}, TypeGraphQL + "Tool": {Options: []string{}},
+	TypeFeed: {Options: []string{"ignoreSSL", "customFields"}}, TypeFeed + "Tool": {Options: []string{"ignoreSSL", "customFields"}},
+}
