@@ -70,7 +70,32 @@ func addLong(t time.Time, n float64, length time.Duration) time.Time {
 }
 
 func addDays(t time.Time, n int) time.Time {
-	return time.Date(t.Year(), t.Month(), t.Day()+n, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
+	return sameClock(t, t.Year(), t.Month(), t.Day()+n)
+}
+
+// sameClock is a date at the time of day of another. What the clock shows twice, or not
+// at all, on that date is taken as Luxon takes it: with the offset that t had.
+func sameClock(t time.Time, year int, month time.Month, day int) time.Time {
+	return wallClock(t, time.Date(year, month, day, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC))
+}
+
+// wallClock is the time in t's zone at which clocks show what they show in UTC at shown.
+func wallClock(t, shown time.Time) time.Time {
+	offset := func(t time.Time) time.Duration {
+		_, seconds := t.Zone()
+		return time.Duration(seconds) * time.Second
+	}
+	before := offset(t)
+	guess := shown.Add(-before).In(t.Location())
+	found := offset(guess)
+	if found == before {
+		return guess
+	}
+	guess = shown.Add(-found).In(t.Location())
+	if again := offset(guess); again != found {
+		return shown.Add(-min(found, again)).In(t.Location())
+	}
+	return guess
 }
 
 func addMonths(t time.Time, n int) time.Time {
@@ -80,7 +105,7 @@ func addMonths(t time.Time, n int) time.Time {
 		year, month = year-1, month+12
 	}
 	last := min(t.Day(), daysIn(year, month+1))
-	return time.Date(year, time.Month(month+1), last, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
+	return sameClock(t, year, time.Month(month+1), last)
 }
 
 // startOf is the beginning of the unit that a date is in; weeks begin on Monday.
@@ -163,12 +188,20 @@ func between(start, end time.Time, asked []string) []amount {
 			m, d := calendar[unit][0], calendar[unit][1]
 			return addDays(addMonths(start, months+n*m), days+n*d)
 		}
-		whole := wholeUnits(cursor, end, casual[unit], after)
+		whole := boundaries(cursor, end, unit)
+		above := after(whole)
+		for whole > 0 && after(whole).After(end) {
+			above = after(whole)
+			whole--
+		}
+		cursor = after(whole)
 		months, days = months+whole*calendar[unit][0], days+whole*calendar[unit][1]
-		cursor = after(0)
 		n := float64(whole)
-		if length := after(1).UnixMilli() - cursor.UnixMilli(); last && length > 0 {
-			n += float64(end.UnixMilli()-cursor.UnixMilli()) / float64(length)
+		if !above.After(cursor) {
+			above = addUnits(cursor, 1, unit)
+		}
+		if last {
+			n += float64(end.UnixMilli()-cursor.UnixMilli()) / float64(above.UnixMilli()-cursor.UnixMilli())
 		}
 		list = append(list, amount{unit, n})
 	}
@@ -178,17 +211,25 @@ func between(start, end time.Time, asked []string) []amount {
 // calendar units in months and days.
 var calendar = map[string][2]int{"year": {12, 0}, "quarter": {3, 0}, "month": {1, 0}, "week": {0, 7}, "day": {0, 1}}
 
-// wholeUnits is the greatest number of units that fit between two dates. It begins with a
-// guess that is never far off.
-func wholeUnits(start, end time.Time, length time.Duration, after func(n int) time.Time) int {
-	n := int((end.UnixMilli() - start.UnixMilli()) / int64(length/time.Millisecond))
-	for n > 0 && after(n).After(end) {
-		n--
+// boundaries counts by the calendar how many units lie between two dates, which is as many
+// as fit or one more.
+func boundaries(start, end time.Time, unit string) int {
+	end = end.In(start.Location())
+	years := end.Year() - start.Year()
+	months := years*12 + int(end.Month()-start.Month())
+	midnight := func(t time.Time) int64 { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC).Unix() }
+	days := int((midnight(end) - midnight(start)) / int64(day/time.Second))
+	switch unit {
+	case "year":
+		return years
+	case "quarter":
+		return years*4 + int(end.Month()+2)/3 - int(start.Month()+2)/3
+	case "month":
+		return months
+	case "week":
+		return days / 7
 	}
-	for !after(n + 1).After(end) {
-		n++
-	}
-	return n
+	return days
 }
 
 // amountsObject writes amounts as {"days": 3, "hours": 4.5}.

@@ -12,5 +12,5 @@ const base = "n8n-nodes-base."
 
 // Types lists all node types of the package.
 func Types() []*node.Type {
-	return []*node.Type{DateTime(), DateTimeOld(), Crypto(), JWT(), TOTP()}
+	return node.Supporting([]*node.Type{DateTime(), DateTimeOld(), Crypto(), JWT(), TOTP()}, support)
 }

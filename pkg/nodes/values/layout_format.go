@@ -250,6 +250,9 @@ func zoneAbbreviation(t time.Time) string {
 
 func zoneName(t time.Time) string {
 	name, offset := t.Zone()
+	if where := t.Location().String(); where == "Asia/Kolkata" || where == "Asia/Calcutta" {
+		return "India Standard Time" // others have the abbreviation IST too
+	}
 	if known := zoneNames[name]; known.long != "" && !(known.american && strings.HasPrefix(t.Location().String(), "Asia/")) {
 		return known.long
 	}

@@ -70,10 +70,12 @@ func totp(ctx context.Context, call *node.Call, i int) (workflow.Item, error) {
 	return workflow.Item{JSON: object.JSON()}, nil
 }
 
+var base32Encoding = base32.StdEncoding.WithPadding(base32.NoPadding)
+
 // base32Key reads a secret as people copy it: in groups, in lower case, padded or not.
 func base32Key(text string) ([]byte, bool) {
 	text = strings.ToUpper(strings.TrimRight(strings.NewReplacer(" ", "", "-", "").Replace(strings.TrimSpace(text)), "="))
-	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(text)
+	key, err := base32Encoding.DecodeString(text)
 	return key, err == nil && len(key) > 0
 }
 
