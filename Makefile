@@ -27,6 +27,10 @@ race: ## run the tests of the core packages with the race detector
 fault: ## run all fault tests in full length, some four minutes (FAULT=regexp, RUNS=n, SHORT=1, RECORD=1)
 	FAULT='$(FAULT)' RUNS='$(RUNS)' SHORT='$(SHORT)' RECORD='$(RECORD)' ./scripts/fault.sh
 
+.PHONY: upgrade-test
+upgrade-test: ## upgrade from an old version under load and back (OLD=tag or commit, RUNS=n)
+	OLD='$(OLD)' RUNS='$(RUNS)' ./scripts/upgrade-test.sh
+
 .PHONY: verify
 verify: ## check format, vet, lint, generated files and import rules
 	./scripts/verify.sh

@@ -42,6 +42,8 @@ type Options struct {
 	RedisVia, NATSVia func(addr string) string
 	// Env of all coordinators and workers.
 	Env []string
+	// Programs is the directory of the programs that all processes start as; "" are Programs(t).
+	Programs string
 	// Script adds scenarios of the mock model, by name.
 	Script Object
 }
@@ -77,9 +79,9 @@ type Cluster struct {
 // New prepares a cluster that ends with the test.
 func New(t testing.TB, o Options) *Cluster {
 	t.Helper()
-	dir, err := programs()
-	if err != nil {
-		t.Fatal(err)
+	dir := o.Programs
+	if dir == "" {
+		dir = Programs(t)
 	}
 	if o.Coordinators == 0 {
 		o.Coordinators = 2

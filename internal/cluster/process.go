@@ -102,6 +102,9 @@ func (p *Process) Start(failpoints string) {
 	p.t.Cleanup(p.Kill)
 }
 
+// Use has the next Start run the program of another directory, such as that of another version.
+func (p *Process) Use(dir string) { p.program = filepath.Join(dir, filepath.Base(p.program)) }
+
 // Kill ends the process at once, as kill -9 does, and waits for its end. It does
 // nothing when there is none.
 func (p *Process) Kill() {
@@ -250,6 +253,17 @@ var programs = sync.OnceValues(func() (dir string, err error) {
 	}
 	return dir, nil
 })
+
+// Programs is the directory of the coordinator and the worker of this source tree, which are built
+// when that was not done yet.
+func Programs(t testing.TB) string {
+	t.Helper()
+	dir, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
 
 // RemovePrograms removes the programs if they were built; for a TestMain, at the end.
 func RemovePrograms() {

@@ -380,12 +380,14 @@ func (c *Coordinator) sweepWork(id engine.ExecutionID) *work {
 }
 
 // pruneInterval is how often index entries of expired executions are removed;
-// pruneMargin keeps those whose keys may still be there by another clock.
+// pruneMargin keeps those whose keys may still be there by another clock. A short retention shortens both.
 const pruneInterval, pruneMargin = time.Minute, time.Minute
 
 func (c *Coordinator) pruneLoop() {
-	c.every(pruneInterval, func() {
-		before := c.config.Now().Add(-c.config.Store.Retention() - pruneMargin).UnixMilli()
+	retention := c.config.Store.Retention()
+	margin := min(pruneMargin, retention)
+	c.every(min(pruneInterval, max(retention/2, 50*time.Millisecond)), func() {
+		before := c.config.Now().Add(-retention - margin).UnixMilli()
 		for {
 			removed, err := c.config.Store.Prune(c.ctx, before)
 			if err != nil {

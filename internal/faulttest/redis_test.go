@@ -203,6 +203,7 @@ func TestReport97FullMemory(t *testing.T) {
 	err := c.SubmitOnce(c.Workflow, cluster.NewIDs(1)[0])
 	require.ErrorAs(t, err, &problem)
 	require.Equal(t, queue.CodeFull, problem.Code, "%v", err)
+	require.Positive(t, problem.RetryAfter, "a client is told when to try again")
 	open()
 	c.Await(within, func() string { // results are kept by those who have them
 		if !strings.Contains(c.Workers[0].Log()+c.Workers[1].Log()+c.Workers[2].Log(), "result is not confirmed yet") {
