@@ -109,7 +109,7 @@ const maxParts = 1000
 
 func (c *call) readForm(body *content, data []byte, boundary string) *problem {
 	bad := &problem{status: http.StatusBadRequest, message: "the multipart form cannot be read"}
-	values := map[string]any{}
+	values := newObject()
 	reader := multipart.NewReader(bytes.NewReader(data), boundary)
 	for n := 0; ; n++ {
 		part, err := reader.NextPart()
@@ -133,7 +133,7 @@ func (c *call) readForm(body *content, data []byte, boundary string) *problem {
 		}
 		body.files = append(body.files, upload{field: part.FormName(), name: part.FileName(), media: media, data: content})
 	}
-	body.body = toJSON(finished(values))
+	body.body = toJSON(values)
 	return nil
 }
 

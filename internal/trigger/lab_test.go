@@ -3,6 +3,7 @@ package trigger_test
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -70,4 +71,12 @@ func (l *lab) hosted(t *testing.T, path string) {
 		_, header, _ := l.do(t, r)
 		return header.Get("Allow") != ""
 	}, within, 20*time.Millisecond, "%s is not hosted", path)
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	return listener.Addr().String()
 }

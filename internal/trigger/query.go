@@ -1,6 +1,7 @@
 package trigger
 
 import (
+	"encoding/json"
 	"net/url"
 	"strconv"
 	"strings"
@@ -9,8 +10,8 @@ import (
 // fields makes an object of the parameters of a query or form, in the way of Node.js's usual
 // parser: a=1&a=2 and a[]=1 are lists, a[b]=1 is an object. Deeper than maxNesting, or
 // with brackets that do not fit, the name is taken as it is.
-func fields(raw string) map[string]any {
-	out := map[string]any{}
+func fields(raw string) *object {
+	out := newObject()
 	for _, pair := range strings.Split(raw, "&") {
 		if pair == "" {
 			continue
@@ -18,7 +19,35 @@ func fields(raw string) map[string]any {
 		name, value, _ := strings.Cut(pair, "=")
 		setField(out, unescape(name), unescape(value))
 	}
-	return finished(out).(map[string]any)
+	return out
+}
+
+// object keeps its keys in the order in which they came, as people see them in items.
+type object struct {
+	keys   []string
+	values map[string]any
+}
+
+func newObject() *object { return &object{values: map[string]any{}} }
+
+func (o *object) set(key string, value any) {
+	if _, ok := o.values[key]; !ok {
+		o.keys = append(o.keys, key)
+	}
+	o.values[key] = value
+}
+
+// MarshalJSON implements json.Marshaler.
+func (o *object) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, key := range o.keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(b, toJSON(key)...), ':')
+		b = append(b, toJSON(o.values[key])...)
+	}
+	return append(b, '}'), nil
 }
 
 func unescape(text string) string {
@@ -35,52 +64,55 @@ const (
 	maxIndex   = 100
 )
 
-// list is an array in the making: values by index, and those that are appended.
+// list is an array in the making.
 type list struct{ values []any }
 
-func setField(out map[string]any, name string, value any) {
+// MarshalJSON implements json.Marshaler.
+func (l *list) MarshalJSON() ([]byte, error) { return json.RawMessage(toJSON(l.values)), nil }
+
+func setField(out *object, name string, value any) {
 	keys := splitName(name)
 	var at any = out
 	for i, key := range keys {
 		last := i == len(keys)-1
-		object, ok := at.(map[string]any)
+		o, ok := at.(*object)
 		if !ok {
 			return
 		}
 		if last {
-			switch have := object[key].(type) {
+			switch have := o.values[key].(type) {
 			case nil:
-				object[key] = value
+				o.set(key, value)
 			case *list:
 				have.values = append(have.values, value)
 			default:
-				object[key] = &list{[]any{have, value}}
+				o.set(key, &list{[]any{have, value}})
 			}
 			return
 		}
 		next := keys[i+1]
 		if next == "" || isIndex(next) && i+2 == len(keys) {
-			l, ok := object[key].(*list)
+			l, ok := o.values[key].(*list)
 			if !ok {
 				l = &list{}
-				if have := object[key]; have != nil {
+				if have := o.values[key]; have != nil {
 					l.values = append(l.values, have)
 				}
-				object[key] = l
+				o.set(key, l)
 			}
 			if i+2 == len(keys) {
 				l.values = append(l.values, value)
 				return
 			}
-			inner := map[string]any{} // a[][b]=1: an object for each
+			inner := newObject() // a[][b]=1: an object for each
 			l.values = append(l.values, inner)
 			setField(inner, keys[i+2]+bracketed(keys[i+3:]), value)
 			return
 		}
-		inner, ok := object[key].(map[string]any)
+		inner, ok := o.values[key].(*object)
 		if !ok {
-			inner = map[string]any{}
-			object[key] = inner
+			inner = newObject()
+			o.set(key, inner)
 		}
 		at = inner
 	}
@@ -116,20 +148,4 @@ func splitName(name string) []string {
 		rest = rest[end+1:]
 	}
 	return keys
-}
-
-// finished makes slices of the lists.
-func finished(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			v[key] = finished(inner)
-		}
-	case *list:
-		for i, inner := range v.values {
-			v.values[i] = finished(inner)
-		}
-		return v.values
-	}
-	return value
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
@@ -50,14 +52,16 @@ func (c *call) webhook() {
 // item is what the Webhook node gives out.
 func (c *call) item(p *parameters, body *content) (workflow.Item, *problem) {
 	query := fields(c.r.URL.RawQuery)
-	params := c.params
-	if params == nil {
-		params = map[string]string{}
+	params := newObject()
+	for _, s := range c.hook.segments {
+		if isParameter(s) {
+			params.set(s[1:], c.params[s[1:]])
+		}
 	}
 	out := struct {
 		Headers    map[string]string `json:"headers"`
-		Params     map[string]string `json:"params"`
-		Query      map[string]any    `json:"query"`
+		Params     *object           `json:"params"`
+		Query      *object           `json:"query"`
 		Body       json.RawMessage   `json:"body"`
 		WebhookURL string            `json:"webhookUrl"`
 		Mode       string            `json:"executionMode"`
@@ -156,7 +160,10 @@ func readAnswer(p *parameters, h *hook) *answer {
 }
 
 func readStatus(p *parameters) int {
-	status := p.number("responseCode", http.StatusOK)
+	status := http.StatusOK
+	if old := p.get("responseCode"); old.Type == gjson.Number || old.Type == gjson.String {
+		status = p.number("responseCode", status)
+	}
 	if chosen := p.get("options.responseCode.values.responseCode"); chosen.Exists() {
 		if chosen.String() == "customCode" {
 			return p.number("options.responseCode.values.customCode", status)
