@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/internal/redact"
-	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/expression"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/queue"
@@ -101,33 +100,4 @@ func (r *resolver) Resolve(ctx context.Context, call *node.Call, item int, raw j
 		return nil, expressionFailure(failed)
 	}
 	return value, err
-}
-
-// runScript runs the JavaScript of a Code node in the scope of one job.
-func (r *Runner) runScript(base expression.Scope) func(context.Context, *node.Call, node.Script) (*node.ScriptResult, error) {
-	return func(ctx context.Context, call *node.Call, script node.Script) (*node.ScriptResult, error) {
-		scope := base
-		scope.Node = call.Node
-		result, err := r.config.Evaluator.RunCode(ctx, &scope, expression.Code{
-			Source: script.Code, Item: script.Item, Globals: script.Globals, Timeout: script.Timeout,
-		})
-		return &node.ScriptResult{Value: result.JSON, Type: result.Type, Logs: result.Logs}, scriptError(err)
-	}
-}
-
-// scriptError is what a script threw, or that it was stopped, as the node
-// failure it is. Only what was stopped has a reason: node code may go on with what was thrown.
-func scriptError(err error) error {
-	var failed *expression.Error
-	if !errors.As(err, &failed) {
-		return err
-	}
-	failure := &engine.NodeError{Name: "NodeOperationError", Message: failed.Message, Description: failed.Description}
-	switch failed.Type {
-	case "timeout":
-		failure.Reason = engine.ReasonTimeout
-	case "memory":
-		failure.Reason = engine.ReasonTooLarge
-	}
-	return failure
 }

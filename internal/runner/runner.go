@@ -43,6 +43,8 @@ type Config struct {
 	// ObserveModel around questions to models. nil observes nothing.
 	ObserveJob   func(ctx context.Context, job *queue.Job, n *workflow.Node, p *queue.Plan) (_ context.Context, end func(*node.Result, error))
 	ObserveModel func(ctx context.Context, call *node.ModelCall) (_ context.Context, end func())
+	// Python runs the Python of Code nodes; nil refuses it.
+	Python PythonRunner
 	// MaxResultBytes bounds the JSON of one result; 0 is no bound.
 	MaxResultBytes int
 }

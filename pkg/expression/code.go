@@ -5,23 +5,46 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/reprise-engine/reprise/pkg/javascript"
 )
 
+// What Code.Item may be besides the index of an item.
+const (
+	// AllItems runs a script once, with all items.
+	AllItems = -1
+	// EachItem runs a script on every item, one after the other, in one VM.
+	EachItem = -2
+)
+
 // Code is the script of a Code node.
 type Code struct {
 	Source string
-	// Item is the index of $json and $input.item; -1 runs once for all items.
+	// Item is the index of $json and $input.item, AllItems or EachItem.
 	Item int
+	// GoOn: with EachItem, what a script throws does not keep it from the next item.
+	GoOn bool
+	// Old is the kind of node before there were Code nodes, which decides what the script
+	// finds as items and item; "" is none.
+	Old OldCode
 	// Globals are further variables by name, as JSON.
 	Globals map[string]json.RawMessage
 	// Timeout ends the script; 0 is the evaluator's default.
 	Timeout time.Duration
+	// Calls are what the script can ask its process for, by name (see calls.go).
+	Calls map[string]AsyncCall
 }
+
+// OldCode is a node type that runs code in a way of its own.
+type OldCode string
+
+// The old node types: function has items, functionItem has item, which is its json.
+const (
+	OldFunction     OldCode = "function"
+	OldFunctionItem OldCode = "functionItem"
+)
 
 // CodeResult is what a script returned.
 type CodeResult struct {
@@ -29,6 +52,13 @@ type CodeResult struct {
 	JSON json.RawMessage
 	// Type is JavaScript's typeof, with "array" and "null" told apart.
 	Type string
+	// Binary are the files of the item after an OldFunctionItem, as JSON; nil is none.
+	Binary json.RawMessage
+	// Err is what the script threw for this item; only in Each.
+	Err *Error
+	// Each are the results of EachItem, in the order of the items. It is shorter when a
+	// script threw and may not go on; the last then has Err.
+	Each []CodeResult
 	// Logs are the lines written to the console.
 	Logs []string
 }
@@ -36,8 +66,9 @@ type CodeResult struct {
 // RunCode runs a script with the globals of a Code node. It may return with
 // return and wait with await. What the script throws is returned as *Error, with
 // the text that n8n shows ("boom [line 1]") and the kind of error as description;
-// so are a timeout and too much memory, with Type "timeout" and "memory". The
-// result then still has what was logged before, except after these two.
+// so are a timeout and too much memory, with Type "timeout" and "memory", and the end
+// of the process that ran it, with Type "process". The result then still has what
+// was logged before.
 func (e *Evaluator) RunCode(ctx context.Context, s *Scope, code Code) (CodeResult, error) {
 	if e.scripts == nil {
 		return CodeResult{}, errNoEngine
@@ -45,36 +76,36 @@ func (e *Evaluator) RunCode(ctx context.Context, s *Scope, code Code) (CodeResul
 	if code.Timeout <= 0 {
 		code.Timeout = e.config.CodeTimeout
 	}
-	vm, reused, err := e.scripts.Acquire(ctx, s.sessionKey())
-	if err != nil {
-		return CodeResult{}, err
+	globals := []byte("{}")
+	if code.Globals != nil {
+		var err error
+		if globals, err = json.Marshal(code.Globals); err != nil {
+			return CodeResult{}, fmt.Errorf("globals of a script: %w", err)
+		}
 	}
-	defer e.scripts.Release(vm)
-	if code.Item < 0 {
-		vm.Forget()
-	}
-	scope := ""
-	if !reused {
-		scope = string(s.describe())
-	}
-	globals, err := json.Marshal(code.Globals)
-	if err != nil {
-		return CodeResult{}, fmt.Errorf("globals of a script: %w", err)
-	}
-	if code.Globals == nil {
-		globals = []byte("{}")
-	}
-	tokens, ok := lex(code.Source)
 	source := code.Source
-	if ok {
+	if tokens, ok := lex(source); ok {
 		source = rewrite(source, tokens, false)
 	}
-	reply, err := vm.CallAsync(ctx, code.Timeout, s.host(), source, strconv.Itoa(code.Item), string(globals), scope)
+	calls, end := newCalls(ctx, code.Timeout, code.Calls)
+	defer end()
+	run := &codeRun{scope: s, calls: calls, each: code.Item == EachItem}
+	reply, err := e.scripts.RunScript(ctx, PreparedScript{
+		Source: source, Item: code.Item, Globals: string(globals), Scope: string(s.describeFor(&code)), Timeout: code.Timeout,
+	}, run.host)
+	result := CodeResult{Logs: run.logs, Each: run.results}
 	if err != nil {
-		vm.Forget()
-		return CodeResult{}, codeError(ctx, err)
+		return result, codeError(ctx, err)
 	}
-	return decodeCode(reply)
+	return run.outcome(result, reply)
+}
+
+// describeFor is describe with what concerns the script alone.
+func (s *Scope) describeFor(code *Code) json.RawMessage {
+	d := s.description()
+	d.Code.Items, d.Code.GoOn, d.Code.Old = len(s.input()), code.GoOn, code.Old
+	raw, _ := json.Marshal(d) // nothing in it can fail
+	return raw
 }
 
 func codeError(ctx context.Context, err error) error {
@@ -83,7 +114,10 @@ func codeError(ctx context.Context, err error) error {
 	}
 	var timeout *javascript.TimeoutError
 	var memory *javascript.MemoryError
+	var failed *Error
 	switch {
+	case errors.As(err, &failed):
+		return failed
 	case errors.As(err, &timeout):
 		return &Error{
 			Message:     fmt.Sprintf("The script was stopped after %s", timeout.After),
@@ -100,26 +134,94 @@ func codeError(ctx context.Context, err error) error {
 	return fmt.Errorf("run a script: %w", err)
 }
 
-// decodeCode reads what poll in code.js wrote: the logs as a line of JSON, then
-// the outcome.
-func decodeCode(reply string) (CodeResult, error) {
+// Bounds of what one run logs. The script side has the same ones (standard.js).
+const (
+	maxLogLines = 1001
+	maxLogBytes = 512 << 10
+)
+
+// codeRun collects what a running script hands over.
+type codeRun struct {
+	scope    *Scope
+	calls    *calls
+	each     bool
+	logs     []string
+	logBytes int
+	results  []CodeResult
+}
+
+// host answers what code.js and globals.js ask for.
+func (r *codeRun) host(op, arg string) (string, bool, error) {
+	switch op {
+	case "log":
+		return "", false, r.log(arg)
+	case "each":
+		return "", false, r.eachResults(arg)
+	case "start":
+		return "", false, r.calls.start(arg)
+	case "settled":
+		reply, err := r.calls.settled(arg)
+		return reply, reply != "", err
+	}
+	return r.scope.host()(op, arg)
+}
+
+func (r *codeRun) log(arg string) error {
+	var lines []string
+	if err := json.Unmarshal([]byte(arg), &lines); err != nil {
+		return fmt.Errorf("run a script: logs: %w", err)
+	}
+	for _, line := range lines {
+		if len(r.logs) < maxLogLines && r.logBytes < maxLogBytes {
+			r.logs = append(r.logs, line)
+			r.logBytes += len(line)
+		}
+	}
+	return nil
+}
+
+// eachResults takes the outcomes of some items, one a line: JSON has no line breaks.
+func (r *codeRun) eachResults(arg string) error {
+	for line := range strings.SplitSeq(arg, "\n") {
+		result, err := decodeOutcome(line)
+		var failed *Error
+		if errors.As(err, &failed) && failed.Type != "memory" {
+			result.Err, err = failed, nil
+		}
+		if err != nil {
+			return err
+		}
+		r.results = append(r.results, result)
+	}
+	return nil
+}
+
+// outcome completes result with what poll in code.js wrote in the end.
+func (r *codeRun) outcome(result CodeResult, reply string) (CodeResult, error) {
+	got, err := decodeOutcome(reply)
+	if err == nil && !r.each {
+		result.JSON, result.Type, result.Binary = got.JSON, got.Type, got.Binary
+	}
+	return result, err
+}
+
+// decodeOutcome reads "v<type> <json>", with a tab and the files of an old item behind
+// it, "e<error>", or "m" for out of memory.
+func decodeOutcome(outcome string) (CodeResult, error) {
 	var result CodeResult
-	logs, outcome, ok := strings.Cut(reply, "\n")
-	if !ok || outcome == "" {
+	if outcome == "" {
 		return result, errors.New("run a script: the engine gave no answer")
-	}
-	if err := json.Unmarshal([]byte(logs), &result.Logs); err != nil {
-		return result, fmt.Errorf("run a script: logs: %w", err)
-	}
-	if len(result.Logs) == 0 {
-		result.Logs = nil
 	}
 	switch outcome[0] {
 	case 'v':
 		var value string
 		result.Type, value, _ = strings.Cut(outcome[1:], " ")
+		value, files, _ := strings.Cut(value, "\t")
 		if value != "" {
 			result.JSON = json.RawMessage(value)
+		}
+		if files != "" {
+			result.Binary = json.RawMessage(files)
 		}
 		return result, nil
 	case 'm':

@@ -23,27 +23,30 @@
   };
   const eachInput = input(at, { first: () => notHere('first'), last: () => notHere('last'), all: () => notHere('all'), itemMatching: () => notHere('itemMatching') });
   const allInput = input(at, {});
-  const staticData = {};
+  let old = '';
+  let staticData = {};
   install({
     get $input() {
       return each ? eachInput : allInput;
     },
     get items() {
-      return each ? notHere('items') : inputItems();
+      return each && !old ? notHere('items') : inputItems();
     },
     get item() {
-      return itemAt(at());
+      return old === 'functionItem' ? itemAt(at()).json : itemAt(at());
     },
     $getWorkflowStaticData: (type) => (staticData[type] ??= {}),
     getWorkflowStaticData: (type) => (staticData[type] ??= {}),
     require: (name) => n8n.require(name),
   });
   // items and item may be replaced by the script's own.
+  let replaced = false;
   for (const name of ['items', 'item']) {
     const { get } = Object.getOwnPropertyDescriptor(globalThis, name);
     Object.defineProperty(globalThis, name, {
       get,
       set(value) {
+        replaced = true;
         Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
       },
       configurable: true,
@@ -77,6 +80,8 @@
     }
     const line = n8n.position(error)?.line;
     const own = error instanceof ExpressionError;
+    // The old nodes show what was thrown as it is.
+    if (old) return { message, description: error.description, line };
     const place = own && error.ofItem !== undefined && each ? `[line ${line}, for item ${error.ofItem}]` : `[line ${line}]`;
     if (line !== undefined) message = message ? `${message} ${place}` : place;
     return {
@@ -90,67 +95,107 @@
   const typeOf = (value) => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value);
   const encode = (value) => {
     const text = stringify(value, (_, v) => (typeof v === 'bigint' ? String(v) : v));
-    return `${typeOf(value)} ${text === undefined ? '' : text}`;
+    const files = old === 'functionItem' ? itemAt(at())?.binary : undefined;
+    return `${typeOf(value)} ${text === undefined ? '' : text}${files === undefined ? '' : `\t${stringify(files)}`}`;
   };
 
   // ---- One script at a time.
   let outcome;
-  const functions = new Map();
   const outOfMemory = (e) => e instanceof InternalError && e.message === 'out of memory';
   const finish = (text) => {
     outcome ??= text;
   };
-  const failed = (error) => finish(outOfMemory(error) ? 'm' : 'e' + stringify(explain(error)));
+  const failure = (error) => (outOfMemory(error) ? 'm' : 'e' + stringify(explain(error)));
+  const failed = (error) => finish(failure(error));
 
   // The head names the globals of the call; the code starts on its line, so that
   // line numbers are those of the script.
   const compileCode = (code, names) => {
-    const key = names.join() + '\n' + code;
     const text = `(async function (${names.join()}) { ${code}\n})`;
     n8n.setSource(text);
-    let fn = functions.get(key);
-    if (!fn) functions.set(key, (fn = compile(text)));
-    return fn;
+    return compile(text);
   };
 
-  // start(code, item, globals, scope): item -1 is all items; scope is "" when this
-  // VM has it.
-  const start = (code, item, extra, scope) => {
-    outcome = undefined;
-    n8n.logs.length = 0;
-    shared.clear();
-    perItem.clear();
-    for (const [name, property] of Object.entries(original)) Object.defineProperty(globalThis, name, property);
-    try {
-      if (scope) setScope(parse(scope));
-      each = Number(item) >= 0;
-      n8n.setWhole(!each);
-      setIndex(Math.max(0, Number(item)));
-      const variables = parse(extra);
-      let fn;
+  // runEach runs a script on item after item, hands over what it returns in portions, and
+  // reads the items in portions too: memory is for what the script keeps.
+  const portion = 500;
+  const runEach = async (fn, values, { items = 0, goOn }) => {
+    let results = [];
+    const handOver = () => {
+      if (results.length) call('each', results.join('\n'));
+      results = [];
+    };
+    for (let i = 0; i < items; i++) {
+      setIndex(i);
+      if (i % portion === 0) n8n.setPortion(i, i + portion);
+      if (replaced) restore();
+      let result;
       try {
-        fn = compileCode(code, Object.keys(variables));
+        result = 'v' + encode(await fn.apply(self, values));
       } catch (e) {
-        finish(outOfMemory(e) ? 'm' : 'e' + stringify(explain(e, true)));
-        return;
+        result = failure(e);
       }
-      fn.call({ helpers: n8n.helpers ?? {} }, ...Object.values(variables)).then(
-        (value) => {
-          try {
-            finish('v' + encode(value));
-          } catch (e) {
-            failed(e);
-          }
-        },
-        failed,
-      );
-    } catch (e) {
-      failed(e);
+      results.push(result);
+      if (results.length === portion) handOver();
+      if (result === 'm' || (result[0] === 'e' && !goOn)) break;
     }
+    handOver();
+    return null;
+  };
+  const restore = () => {
+    replaced = false;
+    for (const [name, property] of Object.entries(original)) Object.defineProperty(globalThis, name, property);
+  };
+  const self = {
+    helpers: n8n.helpers,
+    getInputData: () => inputItems(),
+    getNode: () => ({ ...n8n.getScope().node }),
+    getWorkflow: () => ({ ...n8n.getScope().workflow }),
+    getMode: () => n8n.getScope().execution.rawMode,
+    getTimezone: () => n8n.getScope().zone,
+    getExecutionId: () => n8n.getScope().execution.id,
+    getWorkflowStaticData: (type) => (staticData[type] ??= {}),
+    getItemIndex: () => at(),
+    getNodeParameter: (name) => globals.$parameter[name],
+    continueOnFail: () => Boolean(n8n.getScope().code.goOn),
+  };
+
+  // start(code, item, globals, scope): item -1 is all items, -2 each of them.
+  const start = (code, item, extra, scope) => {
+    item = Number(item);
+    setScope(parse(scope));
+    const info = n8n.getScope().code ?? {};
+    old = info.old ?? '';
+    each = item !== -1;
+    if (old) {
+      install({ helpers: self.helpers, getNodeParameter: self.getNodeParameter });
+      install({ getBinaryData: () => itemAt(at()).binary, setBinaryData: (files) => (itemAt(at()).binary = files) });
+    }
+    n8n.setWhole(!each);
+    setIndex(Math.max(0, item));
+    const variables = parse(extra);
+    let fn;
+    try {
+      fn = compileCode(code, Object.keys(variables));
+    } catch (e) {
+      const text = outOfMemory(e) ? 'm' : 'e' + stringify(explain(e, true));
+      if (item === -2 && info.items) call('each', text);
+      finish(item === -2 && text !== 'm' ? 'vnull ' : text);
+      return;
+    }
+    const values = Object.values(variables);
+    if (item === -2) runEach(fn, values, info).then(() => finish('vnull '), failed);
+    else fn.apply(self, values).then((value) => finish('v' + encode(value))).catch(failed);
   };
   const poll = () => {
-    if (outcome !== undefined) return `done${stringify(n8n.logs)}\n${outcome}`;
-    const wait = n8n.timerWait();
+    n8n.flush();
+    if (outcome !== undefined) return `done${outcome}`;
+    let wait = n8n.timerWait();
+    if (n8n.pendingCalls()) {
+      n8n.settleCalls(wait);
+      wait = n8n.timerWait();
+      if (wait !== 0) return 'wait0';
+    }
     if (wait === undefined) return '';
     if (wait > 0) return `wait${wait}`;
     try {
@@ -160,7 +205,14 @@
     }
     return 'wait0';
   };
-  globalThis.__entry = (...args) => (args[0] === 'poll' && args.length === 1 ? poll() : start(...args));
+  globalThis.__entry = (...args) => {
+    if (args.length === 1) return poll();
+    try {
+      start(...args);
+    } catch (e) {
+      failed(e);
+    }
+  };
 
   Object.defineProperty(globalThis, '__reword', { value: reword });
   for (const name of ['__n8n', 'performance', 'navigator', 'gc']) delete globalThis[name];

@@ -66,7 +66,7 @@ func TestRunCode(t *testing.T) {
 		{name: "import", source: "try { await import('fs'); return 1 } catch (e) { return 'refused' }", item: -1, want: `"refused"`, kind: "string"},
 		{name: "helpers", source: "const f = await this.helpers.prepareBinaryData(Buffer.from('hi'), 'a.txt'); items[0].binary = { f }; return [f, (await this.helpers.getBinaryDataBuffer(0, 'f')).toString()]",
 			item: -1, want: `[{"mimeType":"text/plain","fileType":"text","fileExtension":"txt","data":"aGk=","fileName":"a.txt","fileSize":"2 B"},"hi"]`, kind: "array"},
-		{name: "helper that is not there", source: "return this.helpers.httpRequest({url: 'http://a'})", item: -1, err: "this.helpers.httpRequest() is not available to scripts here; use a node of its own for it (HTTP Request, files …) [line 1]"},
+		{name: "helper that is not there", source: "return this.helpers.httpRequest({url: 'http://a'})", item: -1, err: "this.helpers.httpRequest() is not available here [line 1]"},
 		{name: "never", source: "await new Promise(() => {})", item: -1, err: "The script waits for a promise that never settles"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -32,14 +32,22 @@ var codeSource string
 type Config struct {
 	// ExpressionTimeout ends an expression; 0 is two seconds.
 	ExpressionTimeout time.Duration
-	// CodeTimeout ends the script of a Code node that sets none; 0 is ten seconds.
+	// CodeTimeout ends the script of a Code node that sets none; 0 is one minute.
 	CodeTimeout time.Duration
 	// ExpressionMemoryBytes and CodeMemoryBytes bound what an expression or script
 	// may allocate; 0 is 64 MB and 256 MB.
 	ExpressionMemoryBytes, CodeMemoryBytes uint64
 	// JavaScript configures the engine.
 	JavaScript javascript.Config
+	// Scripts runs the scripts of Code nodes; nil runs them in this process. It is not
+	// closed with the evaluator.
+	Scripts ScriptRunner
 }
+
+const (
+	defaultCodeTimeout     = time.Minute
+	defaultCodeMemoryBytes = 256 << 20
+)
 
 // Evaluator evaluates expressions and runs scripts. It is safe for concurrent
 // use. The JavaScript engine is started by the first expression or script that
@@ -49,7 +57,7 @@ type Evaluator struct {
 
 	engine      *javascript.Runtime
 	expressions *javascript.Image
-	scripts     *javascript.Image
+	scripts     ScriptRunner
 }
 
 // New returns an evaluator with the default limits.
@@ -61,30 +69,27 @@ func NewWithConfig(config Config) (*Evaluator, error) {
 		config.ExpressionTimeout = 2 * time.Second
 	}
 	if config.CodeTimeout <= 0 {
-		config.CodeTimeout = 10 * time.Second
+		config.CodeTimeout = defaultCodeTimeout
 	}
 	if config.ExpressionMemoryBytes == 0 {
 		config.ExpressionMemoryBytes = 64 << 20
 	}
-	if config.CodeMemoryBytes == 0 {
-		config.CodeMemoryBytes = 256 << 20
-	}
 	e := &Evaluator{config: config, engine: javascript.New(config.JavaScript)}
-	shared := []javascript.Source{{Name: "jmespath.js", Code: jmespathSource}, {Name: "globals.js", Code: globalsSource}}
 	e.expressions = e.engine.NewImage(javascript.ImageConfig{
-		Sources: append(shared[:2:2], javascript.Source{Name: "extensions.js", Code: extensionsSource},
+		Sources: append(sharedSources(), javascript.Source{Name: "extensions.js", Code: extensionsSource},
 			javascript.Source{Name: "expression.js", Code: expressionSource}),
 		Entry:       "__entry",
 		MemoryBytes: config.ExpressionMemoryBytes,
 	})
-	e.scripts = e.engine.NewImage(javascript.ImageConfig{
-		Sources: append(shared[:2:2], javascript.Source{Name: "web.js", Code: webSource},
-			javascript.Source{Name: "helpers.js", Code: helpersSource},
-			javascript.Source{Name: "code.js", Code: codeSource}),
-		Entry:       "__entry",
-		MemoryBytes: config.CodeMemoryBytes,
-	})
+	if e.scripts = config.Scripts; e.scripts == nil {
+		e.scripts = newScripts(e.engine, config)
+	}
 	return e, nil
+}
+
+// sharedSources are evaluated first in the VMs of expressions and of scripts.
+func sharedSources() []javascript.Source {
+	return []javascript.Source{{Name: "jmespath.js", Code: jmespathSource}, {Name: "globals.js", Code: globalsSource}}
 }
 
 // Close frees the JavaScript engine. Nothing may be running.

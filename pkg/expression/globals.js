@@ -75,7 +75,14 @@
   const setWhole = (next) => {
     whole = next;
   };
-  const itemAt = (i) => (whole ? inputItems()[i] : oneItem(i));
+  // A portion of the input that was fetched at once.
+  let from = 0;
+  let part = [];
+  const setPortion = (begin, end) => {
+    from = begin;
+    part = fetch('items', { item: begin, end }) ?? [];
+  };
+  const itemAt = (i) => (whole ? inputItems()[i] : (part[i - from] ?? oneItem(i)));
   const oneItem = (i) => cached(i === index ? perItem : shared, `item ${i}`, () => fetch('item', { item: i }));
   const inputItems = () => cached(shared, 'input', () => fetch('input', {}) ?? []);
   const paired = (node, i) => cached(i === index ? perItem : shared, `paired ${i} ${node}`, () => fetch('paired', { node, item: i }));
@@ -316,7 +323,7 @@
   };
 
   globalThis.__n8n = {
-    ...std, ExpressionError, ExpressionExtensionError, ask, fetch, globals, install, setScope, setIndex, setKeys, setWhole, itemAt, inputItems, input,
+    ...std, ExpressionError, ExpressionExtensionError, ask, fetch, globals, install, setScope, setIndex, setKeys, setWhole, setPortion, itemAt, inputItems, input,
     nodes, reference, numbers, cached, shared, perItem, getScope: () => scope, getIndex: at,
   };
 })();

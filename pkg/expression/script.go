@@ -167,6 +167,12 @@ type description struct {
 	Previous *previous `json:"previous,omitempty"`
 	Zone     string    `json:"zone"`
 	Now      int64     `json:"now,omitempty"` // milliseconds
+	// Code is for scripts alone.
+	Code struct {
+		Items int     `json:"items,omitempty"`
+		GoOn  bool    `json:"goOn,omitempty"`
+		Old   OldCode `json:"old,omitempty"`
+	} `json:"code"`
 }
 
 type previous struct {
@@ -176,7 +182,12 @@ type previous struct {
 }
 
 func (s *Scope) describe() json.RawMessage {
-	var d description
+	raw, _ := json.Marshal(s.description()) // nothing in it can fail
+	return raw
+}
+
+func (s *Scope) description() *description {
+	d := &description{}
 	d.Workflow.ID, d.Workflow.Name, d.Workflow.Active = s.Workflow.ID, s.Workflow.Name, s.Workflow.Active
 	d.Execution.ID, d.Execution.Mode, d.Execution.RawMode = s.Execution.ID, s.executionMode(), s.Execution.Mode
 	d.Execution.ResumeURL, d.Execution.IdempotencyKey = s.Execution.ResumeURL, s.Execution.IdempotencyKey
@@ -193,6 +204,5 @@ func (s *Scope) describe() json.RawMessage {
 	if !s.Now.IsZero() {
 		d.Now = s.Now.UnixMilli()
 	}
-	raw, _ := json.Marshal(d)
-	return raw
+	return d
 }

@@ -34,6 +34,7 @@ type question struct {
 	Branch int      `json:"branch"`
 	Run    int      `json:"run"`
 	Item   int      `json:"item"`
+	End    int      `json:"end"`
 	Keys   []string `json:"keys"`
 }
 
@@ -53,6 +54,10 @@ func (s *Scope) answer(op, arg string) (json.RawMessage, error) {
 			return marshalItem(item), nil
 		}
 		return nil, nil
+	case "items":
+		input := s.input()
+		begin := min(max(q.Item, 0), len(input))
+		return marshalItems(input[begin:max(begin, min(q.End, len(input)))]), nil
 	case "keys":
 		if item, ok := s.inputItem(q.Item); ok {
 			return selectKeys(item.JSON, q.Keys), nil

@@ -4,6 +4,7 @@
   'use strict';
   const host = globalThis.__host;
   const { luxon, atob } = globalThis;
+  const { stringify } = JSON;
   delete globalThis.luxon;
 
   // call asks Go. It throws an Error with the text of Go's error.
@@ -197,14 +198,21 @@
   };
 
   // ---- Console.
-  const logs = [];
+  // Lines are handed over as they come; many of them in portions.
+  let logs = [];
+  let lines = 0;
   let logged = 0;
+  const flush = () => {
+    const some = logs;
+    logs = [];
+    if (some.length) call('log', stringify(some));
+  };
   const show = (value) => {
     if (typeof value === 'string') return value;
     if (value instanceof Error) return value.stack ? `${value.name}: ${value.message}` : String(value);
     if (typeof value === 'object' && value !== null) {
       try {
-        return JSON.stringify(value);
+        return stringify(value);
       } catch {
         return String(value);
       }
@@ -212,10 +220,13 @@
     return typeof value === 'function' ? `[Function: ${value.name || 'anonymous'}]` : String(value);
   };
   const log = (...args) => {
-    if (logs.length >= 1000 || logged > 262144) return;
-    const line = args.map(show).join(' ');
+    if (lines >= 1000 || logged > 262144) return;
+    let line = args.map(show).join(' ');
+    if (line.length > 16384) line = line.slice(0, 16384) + '…';
     logged += line.length;
-    logs.push(line.length > 16384 ? line.slice(0, 16384) + '…' : line);
+    logs.push(line);
+    if (++lines === 1000 || logged > 262144) logs.push('… what follows is not kept');
+    if (lines <= 50 || logs.length >= 50) flush();
   };
   const console = {};
   for (const name of ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir', 'table']) console[name] = log;
@@ -253,7 +264,7 @@
   };
 
   globalThis.__standard = {
-    call, define, luxon, zoneAt, zoneExists, reword, position, setSource, console, logs, timerGlobals, timerWait, runTimers, named,
+    call, define, luxon, zoneAt, zoneExists, reword, position, setSource, console, flush, timerGlobals, timerWait, runTimers, named,
     seedBytes: (n) => atob(call('random', n)),
   };
 })();

@@ -115,18 +115,34 @@ type Services struct {
 	// LoadMemory returns the last n messages of a conversation, oldest first;
 	// n <= 0 means all.
 	LoadMemory func(ctx context.Context, session string, n int) ([]json.RawMessage, error)
-	// RunScript runs the JavaScript of a Code node.
+	// RunScript runs the code of a Code node. What it threw, and that it was stopped, is an
+	// *engine.NodeError; the result then still has what was written to the console.
 	RunScript func(ctx context.Context, call *Call, script Script) (*ScriptResult, error)
 	// ObserveModel is called around a question to a language model, which is asked with the
 	// context that it returns; nil observes nothing.
 	ObserveModel func(ctx context.Context, call *ModelCall) (_ context.Context, end func())
 }
 
-// Script is JavaScript to run with the globals of a Code node.
+// What Script.Item may be besides the index of an item.
+const (
+	// AllItems runs a script once, with all items.
+	AllItems = -1
+	// EachItem runs a script on every item of the first input, one after the other.
+	EachItem = -2
+)
+
+// Script is code to run with the globals of a Code node.
 type Script struct {
 	Code string
-	// Item is the index of $json / $input.item; -1 gives the whole-input mode.
+	// Language is "" for JavaScript or "python".
+	Language string
+	// Item is the index of $json / $input.item, AllItems or EachItem.
 	Item int
+	// GoOn: with EachItem, what the code throws does not keep it from the next item.
+	GoOn bool
+	// Old is "function" or "functionItem" for the nodes that were there before Code nodes,
+	// whose code finds its items in another form.
+	Old string
 	// Globals are extra variables by name, as JSON (toolCode's query).
 	Globals map[string]json.RawMessage
 	// Timeout ends the script; 0 is the process's default.
@@ -139,6 +155,12 @@ type ScriptResult struct {
 	Value json.RawMessage
 	// Type is JavaScript's typeof of the returned value, "array" and "null" told apart.
 	Type string
+	// Binary are the files of the item after an old functionItem, as JSON; nil is none.
+	Binary json.RawMessage
+	// Each are the results of EachItem in the order of the items, with Err for what was
+	// thrown. It is shorter when the code threw and was not to go on.
+	Each []ScriptResult
+	Err  *engine.NodeError
 	Logs []string
 }
 

@@ -14,24 +14,32 @@ import (
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
-// Code runs JavaScript over all items at once, or on each. It has no access to
-// the network or the machine, so it may be repeated.
+// Code runs JavaScript or Python over all items at once, or on each.
 func Code() *node.Type {
 	return &node.Type{
-		Spec:    workflow.Spec{Type: base + "code", Versions: []float64{1, 2}},
+		Spec: workflow.Spec{Type: base + "code", Versions: []float64{1, 2}},
+		Once: func(n *workflow.Node) bool { return sends(gjson.GetBytes(n.Parameters, "jsCode").Str) },
+
 		Execute: executeCode,
 	}
 }
 
+var request = regexp.MustCompile(`\bhelpers\s*\.\s*(httpRequest|request)\b`)
+
+// sends reports whether code makes HTTP requests that its author does not protect
+// against being repeated. Other code does nothing outside of itself.
+func sends(code string) bool {
+	return request.MatchString(code) && !idempotent.MatchString(code)
+}
+
+var idempotent = regexp.MustCompile(`(?i)idempotency-?key`)
+
 func executeCode(ctx context.Context, call *node.Call) (*node.Result, error) {
+	script := node.Script{Code: parameter(call, "jsCode").String(), Item: node.AllItems}
 	if language := parameter(call, "language").Str; strings.HasPrefix(strings.ToLower(language), "python") {
-		return nil, &engine.NodeError{
-			Name: "NodeOperationError", Message: "Code nodes in Python are not supported",
-			Description: "Rewrite the code in JavaScript.", NotRetryable: true,
-		}
+		script.Code, script.Language = parameter(call, "pythonCode").String(), "python"
 	}
-	code := parameter(call, "jsCode").String()
-	if code == "" {
+	if script.Code == "" {
 		// n8n says no more than this; the description is for people.
 		return nil, &engine.NodeError{
 			Name: "WrappedExecutionError", Message: "Unknown error",
@@ -42,13 +50,13 @@ func executeCode(ctx context.Context, call *node.Call) (*node.Result, error) {
 		return nil, errors.New("this process runs no scripts")
 	}
 	if parameter(call, "mode").Str == "runOnceForEachItem" {
-		return codeEach(ctx, call, code)
+		return codeEach(ctx, call, script)
 	}
-	return codeAll(ctx, call, code)
+	return codeAll(ctx, call, script)
 }
 
-func codeAll(ctx context.Context, call *node.Call, code string) (*node.Result, error) {
-	script, err := call.RunScript(ctx, call, node.Script{Code: code, Item: -1})
+func codeAll(ctx context.Context, call *node.Call, code node.Script) (*node.Result, error) {
+	script, err := call.RunScript(ctx, call, code)
 	var logs []string
 	if script != nil {
 		logs = script.Logs
@@ -66,30 +74,34 @@ func codeAll(ctx context.Context, call *node.Call, code string) (*node.Result, e
 	return logged(outputs(items), logs), nil
 }
 
-func codeEach(ctx context.Context, call *node.Call, code string) (*node.Result, error) {
-	if err := allowedForEach(code); err != nil {
-		return nil, err
+func codeEach(ctx context.Context, call *node.Call, code node.Script) (*node.Result, error) {
+	if code.Language == "" {
+		if err := allowedForEach(code.Code); err != nil {
+			return nil, err
+		}
+	}
+	code.Item, code.GoOn = node.EachItem, continues(call.Node)
+	script, err := call.RunScript(ctx, call, code)
+	if script == nil {
+		script = &node.ScriptResult{}
+	}
+	if err != nil {
+		return failed(err, script.Logs)
 	}
 	var out workflow.Items
-	var logs []string
 	var invalid *engine.NodeError
-	for i := range mainInput(call) {
-		script, err := call.RunScript(ctx, call, node.Script{Code: code, Item: i})
-		if script != nil {
-			logs = append(logs, script.Logs...)
-		}
-		if err != nil {
-			var failure *engine.NodeError
-			if errors.As(err, &failure) && failure.ItemIndex == nil {
+	for i := range script.Each {
+		if failure := script.Each[i].Err; failure != nil {
+			if failure.ItemIndex == nil {
 				failure.ItemIndex = &i
 			}
-			if !thrown(ctx, call, err) {
-				return failed(err, logs)
+			if !thrown(ctx, call, failure) {
+				return failed(failure, script.Logs)
 			}
-			out = append(out, errorItem(err, workflow.Paired(i)))
+			out = append(out, errorItem(failure, workflow.Paired(i)))
 			continue
 		}
-		item, keep, failure := itemOf(script, i)
+		item, keep, failure := itemOf(&script.Each[i], i)
 		if failure != nil && invalid == nil {
 			invalid = failure
 		}
@@ -99,9 +111,9 @@ func codeEach(ctx context.Context, call *node.Call, code string) (*node.Result, 
 	}
 	// What was returned is judged when the code has seen all items.
 	if invalid != nil {
-		return failed(invalid, logs)
+		return failed(invalid, script.Logs)
 	}
-	return logged(outputs(out), logs), nil
+	return logged(outputs(out), script.Logs), nil
 }
 
 // thrown reports whether err is the script's own and the node goes on with it

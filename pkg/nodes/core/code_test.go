@@ -23,14 +23,32 @@ func (s script) run(context.Context, *node.Call, node.Script) (*node.ScriptResul
 	return result, s.err
 }
 
+// runEach is a fake engine that runs code on each of n items.
+func runEach(s node.Script, n int, answers []script) (*node.ScriptResult, error) {
+	if s.Item != node.EachItem {
+		return nil, errors.New("code for each item must be run on each")
+	}
+	all := &node.ScriptResult{Logs: []string{"hello"}}
+	for i := range n {
+		answer := answers[min(i, len(answers)-1)]
+		result := node.ScriptResult{Type: answer.kind, Value: json.RawMessage(answer.value)}
+		thrown := errors.As(answer.err, &result.Err)
+		all.Each = append(all.Each, result)
+		if thrown && !s.GoOn {
+			break
+		}
+	}
+	return all, nil
+}
+
 func codeCall(mode string, onError workflow.OnError, answers ...script) *node.Call {
 	call := nodestest.Call(Code(), `{"mode":"`+mode+`","jsCode":"x"}`, nodestest.Items(`{"n":1}`, `{"n":2}`, `{"n":3}`))
 	call.Node.OnError = onError
 	call.RunScript = func(ctx context.Context, call *node.Call, s node.Script) (*node.ScriptResult, error) {
 		if mode == "runOnceForEachItem" {
-			return answers[min(s.Item, len(answers)-1)].run(ctx, call, s)
+			return runEach(s, len(call.Inputs[0]), answers)
 		}
-		if s.Item != -1 {
+		if s.Item != node.AllItems {
 			return nil, errors.New("code for all items must not be run on one")
 		}
 		return answers[0].run(ctx, call, s)
@@ -130,7 +148,7 @@ func checkCode(t *testing.T, call *node.Call, want, wantErr string) {
 func TestCodeThatDoesNotRun(t *testing.T) {
 	for _, test := range []struct{ name, parameters, want string }{
 		{"no code", `{"jsCode":""}`, "Unknown error"},
-		{"python", `{"language":"pythonNative","pythonCode":"return null"}`, "Code nodes in Python are not supported"},
+		{"no python", `{"language":"pythonNative","jsCode":"return null"}`, "Unknown error"},
 		{"all items in code for each", `{"mode":"runOnceForEachItem","jsCode":"// $input.all()\nreturn { l: $input.all().length };"}`,
 			"Can't use .all() here [line 2, for item 0]"},
 	} {

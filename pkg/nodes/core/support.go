@@ -2,8 +2,11 @@ package core
 
 import "github.com/reprise-engine/reprise/pkg/node"
 
-// python is refused: no Python runs here.
-var python = node.Limit{Parameter: "language", Values: []string{"python", "pythonNative"}, Advice: "rewrite the code in JavaScript"}
+// python runs where its workers allow it.
+var python = node.Limit{
+	Parameter: "language", Values: []string{"python", "pythonNative"},
+	Advice: "rewrite the code in JavaScript, or run the workers with REPRISE_PYTHON=on",
+}
 
 // supported declares which settings are honoured.
 var supported = map[string]node.Support{
@@ -28,8 +31,10 @@ var supported = map[string]node.Support{
 	base + "stopAndError":   {Options: []string{}},
 	base + "code": {
 		Options: []string{}, Limits: []node.Limit{python},
-		Note: "JavaScript only, without network and files",
+		Note: "modules: crypto, buffer, url, util and others that need no network or files",
 	},
+	base + "function":     {Options: []string{}},
+	base + "functionItem": {Options: []string{}},
 	base + "formTrigger": {
 		Note: "no form is served: an execution that begins here is given its input",
 	},
