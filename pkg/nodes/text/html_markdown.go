@@ -60,7 +60,7 @@ func markdownOf(text string, o options) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("write HTML as Markdown: %w", err)
 	}
-	result = strings.TrimSpace(replaceAll(result, replaced))
+	result = strings.TrimSpace(replaceAll(blankLines.ReplaceAllString(result, ""), replaced))
 	for i, target := range targets {
 		separator := "\n"
 		if i == 0 {
@@ -73,6 +73,9 @@ func markdownOf(text string, o options) (string, error) {
 	}
 	return result, nil
 }
+
+// blankLines are empty but for the indentation of a list.
+var blankLines = regexp.MustCompile(`(?m)^[ \t]+$`)
 
 func tooManyLines(most int) *regexp.Regexp {
 	return regexp.MustCompile(fmt.Sprintf(`\n{%d,}`, min(most, 900)+1))
