@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Check the source without running it: format, vet, lint, generated files and
-# import rules. Goes on after a failure, so that one run shows all of them.
+# Check the source without running it: format, vet, lint, licences, generated
+# files and import rules. Goes on after a failure, so that one run shows all of them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -39,6 +39,7 @@ lint() {
 check "gofmt" formatted
 check "go vet" go vet ./...
 check "import rules" go test ./internal/arch
+check "licences" go test ./internal/licences
 check "go generate" generated
 check "golangci-lint" lint
 exit "$failed"
