@@ -12,8 +12,9 @@ import (
 
 func credentialsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "credentials", Short: "Encrypt the credentials file of workers, and look at it.",
-		Long: `Encrypt the credentials file of workers, change its key, and list what is in it.
+		Use: "credentials", Short: "Encrypt the credentials file of workers, look at it, and test what is in it.",
+		Long: `Take over credentials from n8n, encrypt the credentials file of workers, change its key, list what is
+in it, and test it.
 
 Each credential is encrypted for itself (AES-256-GCM) and bound to its id, name and type: to add one,
 write it in plain text beside the others and encrypt again; to rename one, add it anew. Keys come from
@@ -27,7 +28,7 @@ run "rotate"; then take the old one away.`,
   reprise credentials encrypt credentials.json
   reprise credentials list credentials.json`,
 	}
-	cmd.AddCommand(credentialsKeygenCommand(), credentialsListCommand(),
+	cmd.AddCommand(credentialsKeygenCommand(), credentialsListCommand(), credentialsImportCommand(), credentialsTestCommand(),
 		credentialsChange("encrypt", "Encrypt what is in plain text in a credentials file.", "encrypted", (*credentials.File).Encrypt),
 		credentialsChange("rotate", "Encrypt a credentials file anew with the first key.", "encrypted anew", (*credentials.File).Rotate))
 	return cmd

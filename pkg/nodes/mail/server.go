@@ -43,6 +43,25 @@ func findServer(ctx context.Context, call *node.Call) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("credential %q of type %s: %w", ref.Name, credentialType, err)
 	}
+	return serverOf(ref.Name, data)
+}
+
+// CheckLogin connects to the server of a credential's data and logs in, as for a mail, and sends none.
+// name is the credential's, for errors, which show no secret.
+func CheckLogin(ctx context.Context, name string, data map[string]any) error {
+	s, err := serverOf(name, data)
+	if err != nil {
+		return err
+	}
+	c, err := connect(ctx, s)
+	if err != nil {
+		return err
+	}
+	c.close()
+	return nil
+}
+
+func serverOf(name string, data map[string]any) (_ *server, err error) {
 	text := func(name string) string {
 		if v, ok := data[name]; ok && v != nil {
 			return strings.TrimSpace(fmt.Sprint(v))
@@ -56,12 +75,12 @@ func findServer(ctx context.Context, call *node.Call) (*server, error) {
 	}
 	s.password, _ = data["password"].(string)
 	if s.host == "" {
-		return nil, operationError(fmt.Sprintf("Credential %q (smtp) names no host", ref.Name), "")
+		return nil, operationError(fmt.Sprintf("Credential %q (smtp) names no host", name), "")
 	}
 	switch port := text("port"); {
 	case port != "":
 		if s.port, err = strconv.Atoi(port); err != nil || s.port < 1 || s.port > 65535 {
-			return nil, operationError(fmt.Sprintf("Credential %q (smtp) has the port %q; want a number from 1 to 65535", ref.Name, port), "")
+			return nil, operationError(fmt.Sprintf("Credential %q (smtp) has the port %q; want a number from 1 to 65535", name, port), "")
 		}
 	case s.secure:
 		s.port = 465
