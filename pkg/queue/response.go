@@ -64,8 +64,9 @@ func (c *Conn) WaitResponse(ctx context.Context, id engine.ExecutionID, a Awaite
 	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()
 	for {
-		r, err := ask[*ResponseAnswer](ctx, c, subjectAPI+EndpointResponse, ResponseRequest{Version: Version, ID: id, Outputs: a.Outputs})
+		r, late, err := c.askResponse(ctx, ResponseRequest{Version: Version, ID: id, Outputs: a.Outputs})
 		switch {
+		case late && ctx.Err() == nil: // whoever was asked is gone: ask another one
 		case err == nil && r == nil:
 			return nil, fmt.Errorf("response of execution %s: %w", id, errNoAnswer)
 		case err == nil && (r.Status.Finished() || len(a.Nodes) > 0 && r.Response != nil || a.Waiting && r.Status == engine.StatusWaiting):
@@ -82,4 +83,16 @@ func (c *Conn) WaitResponse(ctx context.Context, id engine.ExecutionID, a Awaite
 			return nil, fmt.Errorf("wait for the response of execution %s: %w", id, ctx.Err())
 		}
 	}
+}
+
+// responsePatience is how long one coordinator may take to answer. The caller's own deadline is
+// no limit for a question: the coordinator that got it may have died with it.
+const responsePatience = 5 * time.Second
+
+// askResponse asks once; late says that no answer came in time.
+func (c *Conn) askResponse(ctx context.Context, r ResponseRequest) (answer *ResponseAnswer, late bool, err error) {
+	one, cancel := context.WithTimeout(ctx, responsePatience)
+	defer cancel()
+	answer, err = ask[*ResponseAnswer](one, c, subjectAPI+EndpointResponse, r)
+	return answer, err != nil && one.Err() != nil, err
 }
