@@ -1,7 +1,6 @@
 package faulttest
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,5 +109,5 @@ func TestIdleCoordinatorIsQuiet(t *testing.T) {
 	text, err := rdb.Info(t.Context(), "commandstats").Result()
 	require.NoError(t, err)
 	require.Less(t, each, float64(idleLimit), text)
-	t.Log(fmt.Sprintf("%.0f commands a second", each))
+	t.Logf("%.0f commands a second", each)
 }
