@@ -88,16 +88,8 @@ var plantedBugs = []plantedBug{
 		before: "c.background(func() { c.entered(meta.ID, mine, took, err) })", after: "c.entered(meta.ID, mine, took, err)",
 	},
 	{
-		name: "answered before it is stored", file: "internal/coordinator/submit.go", seeds: 400,
-		before: "\t\t\t\treturn nil\n\t\t\t}\n\t\t\tx.keepPlace", after: "\t\t\t\treturn state.ErrExists\n\t\t\t}\n\t\t\tx.keepPlace",
-	},
-	{
 		name: "job under a rate limit forgotten", file: "internal/coordinator/dispatch.go", seeds: 20,
 		before: "\td.due.push(e)\n\td.kick()\n", after: "\td.kick()\n",
-	},
-	{
-		name: "job under a rate limit published at once", file: "internal/coordinator/dispatch.go", seeds: 20,
-		before: "e.state, e.due = stateLimited, due", after: "e.state, e.due = stateLimited, min(due, d.now())",
 	},
 	{
 		name: "retry under a new key", file: "pkg/engine/dispatch.go", seeds: 60,
