@@ -9,8 +9,10 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +64,7 @@ func Up(ctx context.Context, w *workflow.Workflow, name string, c Config) (*Data
 		config: c, workflow: w, node: n, fed: fedNode(w, name),
 		machine: engine.New(w, c.Registry),
 		state:   engine.NewState(engine.Meta{ID: "preview", Mode: "manual"}),
-		runner:  runner.New(runner.Config{Registry: c.Registry, Evaluator: c.Evaluator, Now: c.Now}),
+		runner:  runner.New(runner.Config{Registry: c.Registry, Evaluator: c.Evaluator, Now: c.Now, HTTP: &http.Client{Transport: offline{}}}),
 		skipped: map[string]bool{},
 	}
 	return u.run(ctx)
@@ -202,10 +204,18 @@ func (u *up) result(ctx context.Context, job *engine.Job) (engine.Result, error)
 // harmless reports whether a node does nothing outside this process.
 func (u *up) harmless(n *workflow.Node) bool {
 	typ, ok := u.config.Registry.Find(n.Type, n.TypeVersion)
-	if !ok || typ.Waits || typ.SubNodes != nil {
+	if !ok || typ.Waits || typ.SubNodes != nil || typ.Once != nil && typ.Once(n) {
 		return false
 	}
 	return typ.Inline || n.Type == "n8n-nodes-base.code"
+}
+
+// offline sends nothing: a script may ask for a request in a way that reading it does not show.
+type offline struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (offline) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("no requests are sent here; give the data of a run with --run-data")
 }
 
 func (u *up) notReached() error {

@@ -238,6 +238,9 @@ func (r *Registry) Find(name string, version float64) (*Type, bool) {
 	return nil, false
 }
 
+// Types are the registered types of a name: they share its versions among them.
+func (r *Registry) Types(name string) []*Type { return r.types[name] }
+
 // Lookup implements workflow.Catalog.
 func (r *Registry) Lookup(name string, version float64) (*workflow.Spec, bool) {
 	if t, ok := r.Find(name, version); ok {

@@ -35,10 +35,16 @@ var supported = map[string]node.Support{
 	},
 	base + "function":     {Options: []string{}},
 	base + "functionItem": {Options: []string{}},
+	base + "webhook": {Options: []string{
+		"allowedOrigins", "binaryData", "binaryPropertyName", "ignoreBots", "ipWhitelist", "noResponseBody", "rawBody", "responseCode",
+		"responseContentType", "responseData", "responseHeaders", "responsePropertyName",
+	}},
 	base + "formTrigger": {
-		Note: "no form is served: an execution that begins here is given its input",
+		Options: []string{"buttonLabel", "formSubmittedText", "ignoreBots", "ipWhitelist", "path", "respondWithOptions"},
+		Ignored: map[string]string{"appendAttribution": "no line about the program is shown", "customCss": "pages keep their own look"},
 	},
 	"@n8n/n8n-nodes-langchain.chatTrigger": {
-		Note: "no chat is served: an execution that begins here is given its input",
+		Options: []string{"allowFileUploads", "allowedOrigins", "inputPlaceholder", "responseMode", "subtitle", "title"},
+		Ignored: map[string]string{"loadPreviousSession": "memories keep earlier messages for the Agent, the page does not show them"},
 	},
 }
