@@ -77,6 +77,10 @@ var Rules = []Rule{
 		Reason: "workers are observed too, and a worker has no way to Redis; what has to be asked there comes as a function",
 	},
 	{
+		Package: "internal/trigger", Never: []string{"internal/coordinator", "internal/worker", "github.com/redis/...", "github.com/nats-io/..."},
+		Reason: "triggers submit and ask like any client, so that it does not matter which coordinator runs what they begin",
+	},
+	{
 		Package: "cmd/...", Only: []string{"internal/..."},
 		Reason: "a main package starts a program from internal and does nothing itself",
 	},

@@ -1,7 +1,6 @@
 package trigger
 
 import (
-	"encoding/json"
 	"net/url"
 	"strconv"
 	"strings"
@@ -68,7 +67,7 @@ const (
 type list struct{ values []any }
 
 // MarshalJSON implements json.Marshaler.
-func (l *list) MarshalJSON() ([]byte, error) { return json.RawMessage(toJSON(l.values)), nil }
+func (l *list) MarshalJSON() ([]byte, error) { return toJSON(l.values), nil }
 
 func setField(out *object, name string, value any) {
 	keys := splitName(name)
