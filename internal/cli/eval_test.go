@@ -114,7 +114,6 @@ var notHere = map[string]string{
 	"helpers-069": "as above", "helpers-070": "as above", "helpers-071": "as above",
 	"helpers-052": "the case names no workflow", "helpers-053": "as above",
 	"access-052": "the case names no node", "helpers-040": "as above", "helpers-041": "as above",
-	"helpers-047": "the URL that is shown is no form's",
 	"helpers-076": "n8n adds default values of parameters", "nodes-046": "as above",
 	"helpers-078": "an internal function of n8n",
 }
