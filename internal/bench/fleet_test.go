@@ -96,9 +96,9 @@ func TestScale(t *testing.T) {
 // that.
 func TestBurst(t *testing.T) {
 	c := fleetTest(t, ScenarioBurst)
-	c.Executions, c.Backlog, c.WorkerConcurrency = 300, 5, 1
+	c.Executions, c.Backlog, c.WorkerConcurrency = 1200, 1, 1
 	r := measured[*BurstReport](t, c)
-	require.Equal(t, 300, r.Succeeded)
+	require.Equal(t, 1200, r.Succeeded)
 	require.Zero(t, r.Lost)
 	require.Positive(t, r.Refused)
 	require.Equal(t, r.Submissions+r.Refused+r.NoAnswer, r.Tries)
