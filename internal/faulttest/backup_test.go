@@ -84,7 +84,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	c.StartAll()
 	waiting := park(c, 10)
-	under := loaded(c, 50*time.Millisecond)
+	under := loaded(t, c, 50*time.Millisecond)
 	defer under.stop()
 	c.Await(within, func() string { // some are over, some run
 		counts, err := c.Store.CountByStatus(t.Context())

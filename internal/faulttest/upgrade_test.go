@@ -41,20 +41,25 @@ func park(c *cluster.Cluster, n int) []string {
 	return ids
 }
 
-// load submits Agents, and workflows that wait for a moment, until it is told to stop.
+// load submits Agents, and workflows that wait for a moment, until it is told to stop. It pauses while
+// underWay of them run: a machine that is too slow for more is not what the tests are about.
 type load struct {
 	agents, waits []string
 	stop          func()
 }
 
-func loaded(c *cluster.Cluster, pause time.Duration) *load {
+const underWay = 40
+
+func loaded(t *testing.T, c *cluster.Cluster, pause time.Duration) *load {
 	l := &load{}
 	ended := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
-			l.agents = append(l.agents, c.Submit(2)...)
-			l.waits = append(l.waits, c.SubmitOf(timed(c), 1)...)
+			if counts, err := c.Store.CountByStatus(t.Context()); err == nil && counts[engine.StatusRunning] < underWay {
+				l.agents = append(l.agents, c.Submit(2)...)
+				l.waits = append(l.waits, c.SubmitOf(timed(c), 1)...)
+			}
 			select {
 			case <-ended:
 				return
@@ -90,7 +95,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	c.StartAll()
 	byOld := park(c, 5)
-	under := loaded(c, 300*time.Millisecond)
+	under := loaded(t, c, 100*time.Millisecond)
 	defer under.stop()
 	replace := func(version string, processes ...*cluster.Process) {
 		for _, p := range processes {
