@@ -56,6 +56,12 @@ type Node struct {
 	RateLimit string `json:"rateLimit,omitempty"`
 }
 
+// Continues reports whether an execution goes on after an error of the node, so that the node
+// deals with failures item by item.
+func (n *Node) Continues() bool {
+	return n.ContinueOnFail || n.OnError == OnErrorContinue || n.OnError == OnErrorOutput
+}
+
 // OnWorkerLost says what becomes of a run whose worker vanished in the middle.
 type OnWorkerLost string
 

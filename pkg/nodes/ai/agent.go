@@ -174,7 +174,7 @@ func (r *agentRun) askBatch(ctx context.Context, batch []*agentItem) error {
 			continue
 		}
 		failure := agentFailure(err, batch[i].index)
-		if !continues(r.call.Node) {
+		if !r.call.Node.Continues() {
 			return failure
 		}
 		batch[i].fail(failure)

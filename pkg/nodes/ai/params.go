@@ -97,12 +97,6 @@ func operationError(message, description string) *engine.NodeError {
 	return &engine.NodeError{Name: "NodeOperationError", Message: message, Description: description}
 }
 
-// continues reports whether the node goes on after an error, so that it deals
-// with failures item by item.
-func continues(n *workflow.Node) bool {
-	return n.ContinueOnFail || n.OnError == workflow.OnErrorContinue || n.OnError == workflow.OnErrorOutput
-}
-
 // subNode is the type of a node that only serves others.
 func subNode(name string, versions ...float64) *node.Type {
 	return &node.Type{

@@ -94,7 +94,7 @@ func textTool(name string, versions []float64, run func(context.Context, *node.C
 					out.JSON = json.RawMessage(`{"response":` + jsonobject.Quote(answer) + `}`)
 				case ctx.Err() != nil:
 					return nil, ctx.Err()
-				case failed && call.ToolArguments == nil && continues(call.Node):
+				case failed && call.ToolArguments == nil && call.Node.Continues():
 					out.JSON = json.RawMessage(`{"error":` + jsonobject.Quote(failure.Message) + `}`)
 				case failed:
 					return &node.Result{Result: engine.Result{Error: failure, Logs: result.Logs}}, nil

@@ -1,17 +1,14 @@
 package core
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
-	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -59,53 +56,12 @@ func choice(ctx context.Context, call *node.Call, item int, path, fallback strin
 	return value.String(), nil
 }
 
-// operationError is n8n's error of a node's own code; item -1 names no item.
-func operationError(item int, message, description string) *engine.NodeError {
-	failure := &engine.NodeError{Name: "NodeOperationError", Message: message, Description: description}
-	if item >= 0 {
-		failure.ItemIndex = &item
-	}
-	return failure
-}
-
-// continues reports whether the node wants to go on after an error, so that it
-// deals with failures item by item.
-func continues(n *workflow.Node) bool {
-	return n.ContinueOnFail || n.OnError == workflow.OnErrorContinue || n.OnError == workflow.OnErrorOutput
-}
-
-// survivable reports whether a node that continues may turn err into data. The
-// end of the attempt is none of its business.
-func survivable(ctx context.Context, call *node.Call, err error) bool {
-	var failure *engine.NodeError
-	return ctx.Err() == nil && continues(call.Node) && errors.As(err, &failure)
-}
-
-// errorItem is what stands for an item that failed.
-func errorItem(err error, paired workflow.PairedItems) workflow.Item {
-	var b bytes.Buffer
-	b.WriteString(`{"error":`)
-	b.WriteString(jsonobject.Quote(err.Error()))
-	b.WriteByte('}')
-	return workflow.Item{JSON: b.Bytes(), PairedItem: paired}
-}
-
 // passed is an input item on its way through, linked to itself.
 func passed(item workflow.Item, index, input int) workflow.Item {
 	if len(item.PairedItem) == 0 {
 		item.PairedItem = workflow.PairedItems{{Item: index, Input: input}}
 	}
 	return item
-}
-
-// main returns the items of the first input.
-func mainInput(call *node.Call) workflow.Items { return input(call, 0) }
-
-func input(call *node.Call, i int) workflow.Items {
-	if i >= len(call.Inputs) {
-		return nil
-	}
-	return call.Inputs[i]
 }
 
 // outputs makes the result of a node from its outputs, none of which is null.

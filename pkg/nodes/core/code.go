@@ -65,7 +65,7 @@ func codeAll(ctx context.Context, call *node.Call, code node.Script) (*node.Resu
 		if !thrown(ctx, call, err) {
 			return failed(err, logs)
 		}
-		return logged(outputs(workflow.Items{errorItem(err, nil)}), logs), nil
+		return logged(outputs(workflow.Items{node.ErrorItem(err.Error(), nil)}), logs), nil
 	}
 	items, failure := itemsOf(script)
 	if failure != nil {
@@ -80,7 +80,7 @@ func codeEach(ctx context.Context, call *node.Call, code node.Script) (*node.Res
 			return nil, err
 		}
 	}
-	code.Item, code.GoOn = node.EachItem, continues(call.Node)
+	code.Item, code.GoOn = node.EachItem, call.Node.Continues()
 	script, err := call.RunScript(ctx, call, code)
 	if script == nil {
 		script = &node.ScriptResult{}
@@ -98,7 +98,7 @@ func codeEach(ctx context.Context, call *node.Call, code node.Script) (*node.Res
 			if !thrown(ctx, call, failure) {
 				return failed(failure, script.Logs)
 			}
-			out = append(out, errorItem(failure, workflow.Paired(i)))
+			out = append(out, node.ErrorItem(failure.Error(), workflow.Paired(i)))
 			continue
 		}
 		item, keep, failure := itemOf(&script.Each[i], i)
@@ -120,7 +120,7 @@ func codeEach(ctx context.Context, call *node.Call, code node.Script) (*node.Res
 // as data. A script that was stopped (time, memory) is not asked.
 func thrown(ctx context.Context, call *node.Call, err error) bool {
 	var failure *engine.NodeError
-	return survivable(ctx, call, err) && errors.As(err, &failure) && failure.Reason == ""
+	return call.Survives(ctx, err) && errors.As(err, &failure) && failure.Reason == ""
 }
 
 // failed keeps what the code wrote to the console beside its error.

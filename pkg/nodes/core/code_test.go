@@ -137,7 +137,7 @@ func checkCode(t *testing.T, call *node.Call, want, wantErr string) {
 		}
 	} else if err != nil {
 		t.Fatal(err)
-	} else if got := render(result.Outputs); got != want {
+	} else if got := nodestest.Render(result.Outputs); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 	if result == nil || len(result.Logs) == 0 || result.Logs[0] != "hello" {

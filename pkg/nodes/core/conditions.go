@@ -36,7 +36,7 @@ func readConditions(ctx context.Context, call *node.Call, path string) (conditio
 		c.zone = zoneOf(call.Workflow.Timezone)
 	}
 	filter := parameter(call, path)
-	if len(mainInput(call)) > 0 {
+	if len(call.Input(0)) > 0 {
 		options, err := resolve(ctx, call, 0, filter.Get("options"), path+".options")
 		if err != nil {
 			return c, err
@@ -107,7 +107,7 @@ func (c *conditions) evaluate(ctx context.Context, call *node.Call, item int) (b
 		}
 		met, err := cond.compare(left, right)
 		if err != nil {
-			return false, operationError(item, err.Error(), "")
+			return false, node.OperationError(item, err.Error(), "")
 		}
 		if met == c.any {
 			return met, nil
@@ -120,10 +120,10 @@ func (c *conditions) typeError(value gjson.Result, kind string, index, item int)
 	got, text := typeName(value), value.String()
 	where := " [condition " + formatNumber(float64(index)) + ", item " + formatNumber(float64(item)) + "]"
 	if c.strict {
-		return operationError(item, "Wrong type: '"+text+"' is "+article(got)+" but was expecting "+article(kind)+where,
+		return node.OperationError(item, "Wrong type: '"+text+"' is "+article(got)+" but was expecting "+article(kind)+where,
 			"Change the type of the comparison, convert the value, or enable 'Convert types where required'.")
 	}
-	return operationError(item, "Conversion error: the "+got+" '"+text+"' can't be converted to "+article(kind)+where,
+	return node.OperationError(item, "Conversion error: the "+got+" '"+text+"' can't be converted to "+article(kind)+where,
 		"Change the type of the comparison, or the value.")
 }
 

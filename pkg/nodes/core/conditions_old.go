@@ -47,7 +47,7 @@ func readOldFilter(combine, either string) func(context.Context, *node.Call) (de
 					}
 					met, err := compareOld(name, left, right, zone)
 					if err != nil {
-						return false, operationError(item, err.Error(), "")
+						return false, node.OperationError(item, err.Error(), "")
 					}
 					if met == enough {
 						return met, nil

@@ -28,14 +28,14 @@ func ExecutionData() *node.Type {
 		Spec:   workflow.Spec{Type: base + "executionData", Versions: []float64{1, 1.1}},
 		Inline: true,
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
-			result := passAll(mainInput(call))
-			for i := range mainInput(call) {
+			result := passAll(call.Input(0))
+			for i := range call.Input(0) {
 				lines, err := executionData(ctx, call, i)
 				if err != nil {
-					if !survivable(ctx, call, err) {
+					if !call.Survives(ctx, err) {
 						return nil, err
 					}
-					result.Outputs[0][i] = errorItem(err, workflow.Paired(i))
+					result.Outputs[0][i] = node.ErrorItem(err.Error(), workflow.Paired(i))
 					continue
 				}
 				result.Logs = append(result.Logs, lines...)
@@ -56,7 +56,7 @@ func executionData(ctx context.Context, call *node.Call, item int) (lines []stri
 		}
 		name := key.String()
 		if !dataKey.MatchString(name) {
-			return nil, operationError(item, "The key "+strconv.Quote(name)+" of the execution data is not allowed",
+			return nil, node.OperationError(item, "The key "+strconv.Quote(name)+" of the execution data is not allowed",
 				"A key is made of letters, digits and underscores.")
 		}
 		lines = append(lines, "execution data: "+shortened(name, maxDataKey)+" = "+shortened(jsText(value), maxDataValue))

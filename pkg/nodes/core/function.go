@@ -29,12 +29,12 @@ func oldCode(name string, execute func(context.Context, *node.Call, node.Script)
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
 			code := parameter(call, "functionCode").String()
 			if code == "" {
-				return nil, operationError(-1, "The node has no code", "Write some that returns what it is to put out.")
+				return nil, node.OperationError(-1, "The node has no code", "Write some that returns what it is to put out.")
 			}
 			if call.RunScript == nil {
 				return nil, errors.New("this process runs no scripts")
 			}
-			return execute(ctx, call, node.Script{Code: code, Old: name, GoOn: continues(call.Node)})
+			return execute(ctx, call, node.Script{Code: code, Old: name, GoOn: call.Node.Continues()})
 		},
 	}
 }
@@ -54,30 +54,30 @@ func executeFunction(ctx context.Context, call *node.Call, code node.Script) (*n
 	if !thrown(ctx, call, err) {
 		return failed(err, script.Logs)
 	}
-	return logged(outputs(workflow.Items{errorItem(err, workflow.Paired(0))}), script.Logs), nil
+	return logged(outputs(workflow.Items{node.ErrorItem(err.Error(), workflow.Paired(0))}), script.Logs), nil
 }
 
 // functionItems makes items of what a function returned: a list of items.
 func functionItems(script *node.ScriptResult) (workflow.Items, error) {
 	value := scriptValue(script)
 	if !value.Exists() || value.Type == gjson.Null {
-		return nil, operationError(-1, "No data got returned. Always return an Array of items!", "")
+		return nil, node.OperationError(-1, "No data got returned. Always return an Array of items!", "")
 	}
 	list := value.Array()
 	if !value.IsArray() {
 		// The words of JavaScript about n8n's own check.
 		if !value.IsObject() || !value.Get("json").Exists() {
-			return nil, operationError(-1, "executionData.every is not a function", "Return a list of items: [{ json: {…} }, …]")
+			return nil, node.OperationError(-1, "executionData.every is not a function", "Return a list of items: [{ json: {…} }, …]")
 		}
 		list = []gjson.Result{value}
 	}
 	items := make(workflow.Items, 0, len(list))
 	for i, element := range list {
 		if !element.IsObject() || !element.Get("json").Exists() {
-			return nil, operationError(i, "All returned items have to contain a property named \"json\"!", "")
+			return nil, node.OperationError(i, "All returned items have to contain a property named \"json\"!", "")
 		}
 		if !element.Get("json").IsObject() {
-			return nil, operationError(i, "The json-property has to be an object!", "")
+			return nil, node.OperationError(i, "The json-property has to be an object!", "")
 		}
 		item, failure := readItem(element, i)
 		if failure != nil {
@@ -104,7 +104,7 @@ func executeFunctionItem(ctx context.Context, call *node.Call, code node.Script)
 			if !thrown(ctx, call, err) {
 				return failed(err, script.Logs)
 			}
-			item = errorItem(err, workflow.Paired(i))
+			item = node.ErrorItem(err.Error(), workflow.Paired(i))
 		}
 		out = append(out, item)
 	}
@@ -121,10 +121,10 @@ func functionItem(result *node.ScriptResult, i int) (workflow.Item, error) {
 	}
 	value := scriptValue(result)
 	if !value.Exists() || value.Type == gjson.Null {
-		return item, operationError(i, "No data got returned. Always return an Object!", "")
+		return item, node.OperationError(i, "No data got returned. Always return an Object!", "")
 	}
 	if !value.IsObject() {
-		return item, operationError(i, "The returned data has to be an object!", "Return the item's data: { field: value, … }")
+		return item, node.OperationError(i, "The returned data has to be an object!", "Return the item's data: { field: value, … }")
 	}
 	item.JSON = json.RawMessage(value.Raw)
 	if len(result.Binary) > 0 && json.Unmarshal(result.Binary, &item.Binary) != nil {

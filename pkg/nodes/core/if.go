@@ -47,9 +47,9 @@ func splitter(name string, versions []float64, outputCount int, read func(contex
 				return nil, err
 			}
 			var yes, no workflow.Items
-			for i, item := range mainInput(call) {
+			for i, item := range call.Input(0) {
 				ok, err := met(ctx, call, i)
-				if err != nil && !survivable(ctx, call, err) {
+				if err != nil && !call.Survives(ctx, err) {
 					return nil, err
 				}
 				if ok && err == nil {

@@ -24,7 +24,7 @@ func Limit() *node.Type {
 			if err != nil {
 				return nil, err
 			}
-			result := passAll(mainInput(call))
+			result := passAll(call.Input(0))
 			items := result.Outputs[0]
 			switch count = max(count, 0); {
 			case count >= len(items):

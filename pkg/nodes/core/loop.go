@@ -124,7 +124,7 @@ func enteredAnew(call *node.Call, start int) bool {
 // from.
 func loopItems(call *node.Call, state *loopState) (workflow.Items, *workflow.Source, error) {
 	if state.Start == call.RunIndex {
-		items := mainInput(call)
+		items := call.Input(0)
 		if sourceOf(call.Source) == nil {
 			state.Items = items
 		}
@@ -155,7 +155,7 @@ func loopResults(call *node.Call, start int) (workflow.Items, error) {
 // recorded returns the items that one run of this node was given.
 func recorded(call *node.Call, run int) (workflow.Items, *workflow.Source, error) {
 	if run == call.RunIndex {
-		return mainInput(call), sourceOf(call.Source), nil
+		return call.Input(0), sourceOf(call.Source), nil
 	}
 	source := sourceOf(call.RunData.Sources(call.Node.Name, run))
 	if source == nil {

@@ -111,14 +111,14 @@ func chooseBranch(ctx context.Context, call *node.Call) (*node.Result, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimPrefix(output, "input"))
 	if err != nil || n < 1 || n > inputCount(call) {
-		return nil, operationError(0, "The input '"+output+"' does not exist", "Choose one of the inputs that the node has.")
+		return nil, node.OperationError(0, "The input '"+output+"' does not exist", "Choose one of the inputs that the node has.")
 	}
 	return passInput(call, n-1), nil
 }
 
 func passInput(call *node.Call, n int) *node.Result {
 	var out workflow.Items
-	for i, item := range input(call, n) {
+	for i, item := range call.Input(n) {
 		out = append(out, passed(item, i, n))
 	}
 	return outputs(out)

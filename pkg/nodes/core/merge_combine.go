@@ -125,7 +125,7 @@ func addFile(item *workflow.Item, name string, file workflow.Binary) {
 func combineByPosition(call *node.Call, o mergeOptions) *node.Result {
 	shortest, longest := -1, 0
 	for n := range inputCount(call) {
-		length := len(input(call, n))
+		length := len(call.Input(n))
 		longest = max(longest, length)
 		if shortest < 0 || length < shortest {
 			shortest = length
@@ -139,7 +139,7 @@ func combineByPosition(call *node.Call, o mergeOptions) *node.Result {
 	for i := range count {
 		var parts []part
 		for n := range inputCount(call) {
-			if items := input(call, n); i < len(items) {
+			if items := call.Input(n); i < len(items) {
 				parts = append(parts, part{passed(items[i], i, n), n})
 			}
 		}
@@ -151,8 +151,8 @@ func combineByPosition(call *node.Call, o mergeOptions) *node.Result {
 // combineAll merges each item of the first input with each of the second.
 func combineAll(call *node.Call, o mergeOptions) *node.Result {
 	var out workflow.Items
-	for i, left := range input(call, 0) {
-		for j, right := range input(call, 1) {
+	for i, left := range call.Input(0) {
+		for j, right := range call.Input(1) {
 			out = append(out, o.combine([]part{{passed(left, i, 0), 0}, {passed(right, j, 1), 1}}))
 		}
 	}

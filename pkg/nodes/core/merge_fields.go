@@ -36,7 +36,7 @@ func combineByFields(ctx context.Context, call *node.Call, o mergeOptions) (*nod
 	if err != nil {
 		return nil, err
 	}
-	p := pair(input(call, 0), input(call, 1), matches, o)
+	p := pair(call.Input(0), call.Input(1), matches, o)
 	switch join {
 	case "keepMatches":
 		switch from {
@@ -61,7 +61,7 @@ func combineByFields(ctx context.Context, call *node.Call, o mergeOptions) (*nod
 	case "enrichInput2":
 		return outputs(append(p.merged(o), p.rightItems(false)...)), nil
 	}
-	return nil, operationError(0, "The output type '"+join+"' is unknown", "Choose another output type in the node.")
+	return nil, node.OperationError(0, "The output type '"+join+"' is unknown", "Choose another output type in the node.")
 }
 
 // fieldsToMatch reads the pairs of fields: since 3 either a list of names that
@@ -96,7 +96,7 @@ func fieldsToMatch(ctx context.Context, call *node.Call) ([]match, error) {
 		}
 	}
 	if len(matches) == 0 {
-		return nil, operationError(0, "You need to define at least one pair of fields in \"Fields to Match\" to match on", "")
+		return nil, node.OperationError(0, "You need to define at least one pair of fields in \"Fields to Match\" to match on", "")
 	}
 	return matches, nil
 }

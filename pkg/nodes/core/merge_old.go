@@ -28,7 +28,7 @@ func executeMergeOld(ctx context.Context, call *node.Call) (*node.Result, error)
 	if err != nil {
 		return nil, err
 	}
-	left, right := input(call, 0), input(call, 1)
+	left, right := call.Input(0), call.Input(1)
 	flat := mergeOptions{prefer: -1}
 	switch mode {
 	case "append":
@@ -50,7 +50,7 @@ func executeMergeOld(ctx context.Context, call *node.Call) (*node.Result, error)
 		return passInput(call, 0), nil
 	case "mergeByKey", "keepKeyMatches", "removeKeyMatches":
 	default:
-		return nil, operationError(0, "Merge mode '"+mode+"' is unknown", "Choose another mode in the node.")
+		return nil, node.OperationError(0, "Merge mode '"+mode+"' is unknown", "Choose another mode in the node.")
 	}
 	key1, err := choice(ctx, call, 0, "propertyName1", "")
 	if err != nil {
@@ -102,7 +102,7 @@ func mergeByIndex(ctx context.Context, call *node.Call, o mergeOptions) (*node.R
 	if err != nil {
 		return nil, err
 	}
-	left, right := input(call, 0), input(call, 1)
+	left, right := call.Input(0), call.Input(1)
 	count := len(left)
 	switch {
 	case join.Type == gjson.String && join.Str == "inner":

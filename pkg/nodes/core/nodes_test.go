@@ -138,7 +138,7 @@ func TestSetOptions(t *testing.T) {
 			file, "\n  output 0\n    {} {\"item\":0} {\"data\":{\"fileName\":\"a.txt\"}}"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := render(nodestest.Run(t, Set(), test.parameters, test.items)); got != test.want {
+			if got := nodestest.Render(nodestest.Run(t, Set(), test.parameters, test.items)); got != test.want {
 				t.Errorf("got %s\nwant %s", got, test.want)
 			}
 		})
@@ -162,7 +162,7 @@ func TestMergeOptions(t *testing.T) {
 			"\n  output 0\n    {\"id\":\"1\",\"v\":\"\"} [{\"item\":0},{\"item\":0,\"input\":1}]"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := render(nodestest.Run(t, Merge(), test.parameters, left, right)); got != test.want {
+			if got := nodestest.Render(nodestest.Run(t, Merge(), test.parameters, left, right)); got != test.want {
 				t.Errorf("got %s\nwant %s", got, test.want)
 			}
 		})
@@ -198,7 +198,7 @@ func TestLoopOfTheFirstInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := render(second.Outputs), "\n  output 0\n  output 1\n    {\"n\":3} {\"item\":2}"; got != want {
+	if got, want := nodestest.Render(second.Outputs), "\n  output 0\n  output 1\n    {\"n\":3} {\"item\":2}"; got != want {
 		t.Errorf("second run: got %s, want %s", got, want)
 	}
 }
@@ -229,7 +229,7 @@ func TestFirstLoopVersionsEnd(t *testing.T) {
 		if version == 1 && result.Outputs != nil {
 			t.Errorf("version 1 ends its branch with nothing, got %v", result.Outputs)
 		}
-		if got := render(result.Outputs); got != want {
+		if got := nodestest.Render(result.Outputs); got != want {
 			t.Errorf("version %v: got %s, want %s", version, got, want)
 		}
 	}
@@ -250,7 +250,7 @@ func TestStopWithAnObject(t *testing.T) {
 
 func TestTriggerWithoutInput(t *testing.T) {
 	for _, nodeType := range Triggers() {
-		if got, want := render(nodestest.Run(t, nodeType, `{}`)), "\n  output 0\n    {} {\"item\":0}"; got != want {
+		if got, want := nodestest.Render(nodestest.Run(t, nodeType, `{}`)), "\n  output 0\n    {} {\"item\":0}"; got != want {
 			t.Errorf("%s: got %s, want %s", nodeType.Type, got, want)
 		}
 	}

@@ -38,15 +38,15 @@ func executeSet(ctx context.Context, call *node.Call) (*node.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	items := mainInput(call)
+	items := call.Input(0)
 	out := make(workflow.Items, 0, len(items)*copies)
 	for i := range items {
 		item, err := setItem(ctx, call, i, fields, raw)
 		if err != nil {
-			if !survivable(ctx, call, err) {
+			if !call.Survives(ctx, err) {
 				return nil, err
 			}
-			item = errorItem(err, workflow.Paired(i))
+			item = node.ErrorItem(err.Error(), workflow.Paired(i))
 		}
 		for range copies {
 			out = append(out, item)
@@ -100,7 +100,7 @@ func assignments(call *node.Call) []assignment {
 }
 
 func setItem(ctx context.Context, call *node.Call, i int, fields []assignment, raw bool) (workflow.Item, error) {
-	source := mainInput(call)[i]
+	source := call.Input(0)[i]
 	item := workflow.Item{PairedItem: workflow.Paired(i)}
 	object, included, err := setBase(ctx, call, i, source)
 	if err != nil {
@@ -175,7 +175,7 @@ func conversionError(i int, name, kind string, value gjson.Result) *engine.NodeE
 	case value.IsObject():
 		got = "object"
 	}
-	return operationError(i, "'"+name+"' expects a "+kind+" but we got "+got+" [item "+formatNumber(float64(i))+"]",
+	return node.OperationError(i, "'"+name+"' expects a "+kind+" but we got "+got+" [item "+formatNumber(float64(i))+"]",
 		`To fix the error try to change the type for the field "`+name+
 			`" or activate the option “Ignore Type Conversion Errors” to apply a less strict type validation`)
 }
@@ -263,12 +263,12 @@ func setJSON(ctx context.Context, call *node.Call, i int) (gjson.Result, error) 
 	}
 	if value.Type == gjson.String {
 		if !gjson.Valid(value.Str) {
-			return value, operationError(i, "The 'JSON Output' in item "+formatNumber(float64(i))+" contains invalid JSON", "")
+			return value, node.OperationError(i, "The 'JSON Output' in item "+formatNumber(float64(i))+" contains invalid JSON", "")
 		}
 		value = gjson.Parse(value.Str)
 	}
 	if !value.IsObject() {
-		return value, operationError(i, "The 'JSON Output' in item "+formatNumber(float64(i))+" does not contain a valid JSON object", "")
+		return value, node.OperationError(i, "The 'JSON Output' in item "+formatNumber(float64(i))+" does not contain a valid JSON object", "")
 	}
 	return value, nil
 }

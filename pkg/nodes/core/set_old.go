@@ -17,13 +17,13 @@ func SetOld() *node.Type {
 		Inline: true,
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
 			var out workflow.Items
-			for i := range mainInput(call) {
+			for i := range call.Input(0) {
 				item, err := setOldItem(ctx, call, i)
 				if err != nil {
-					if !survivable(ctx, call, err) {
+					if !call.Survives(ctx, err) {
 						return nil, err
 					}
-					item = errorItem(err, workflow.Paired(i))
+					item = node.ErrorItem(err.Error(), workflow.Paired(i))
 				}
 				out = append(out, item)
 			}
@@ -33,7 +33,7 @@ func SetOld() *node.Type {
 }
 
 func setOldItem(ctx context.Context, call *node.Call, i int) (workflow.Item, error) {
-	source := mainInput(call)[i]
+	source := call.Input(0)[i]
 	item := workflow.Item{PairedItem: workflow.Paired(i)}
 	only, err := flag(ctx, call, i, "keepOnlySet", false)
 	if err != nil {

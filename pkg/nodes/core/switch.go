@@ -107,7 +107,7 @@ func route(ctx context.Context, call *node.Call, rules int, to func(item int) ([
 	_, fallback := switchRules(call)
 	out := make([]workflow.Items, call.Type.OutputCount(call.Node))
 	otherwise := -1
-	if mainInput(call) != nil {
+	if call.Input(0) != nil {
 		value, err := resolve(ctx, call, 0, fallback, "fallbackOutput")
 		if err != nil {
 			return nil, err
@@ -118,18 +118,18 @@ func route(ctx context.Context, call *node.Call, rules int, to func(item int) ([
 			otherwise = int(number)
 		}
 		if otherwise >= len(out) {
-			return nil, operationError(-1, "The fallback output "+formatNumber(float64(otherwise))+" does not exist",
+			return nil, node.OperationError(-1, "The fallback output "+formatNumber(float64(otherwise))+" does not exist",
 				"The node has "+strconv.Itoa(len(out))+" outputs, counted from 0. Choose another fallback output.")
 		}
 	}
-	for i, item := range mainInput(call) {
+	for i, item := range call.Input(0) {
 		chosen, err := to(i)
 		if err != nil {
-			if !survivable(ctx, call, err) {
+			if !call.Survives(ctx, err) {
 				return nil, err
 			}
 			if len(out) > 0 {
-				out[0] = append(out[0], errorItem(err, workflow.Paired(i)))
+				out[0] = append(out[0], node.ErrorItem(err.Error(), workflow.Paired(i)))
 			}
 			continue
 		}
@@ -146,16 +146,16 @@ func route(ctx context.Context, call *node.Call, rules int, to func(item int) ([
 // switchByExpression sends items to the output whose index is computed.
 func switchByExpression(ctx context.Context, call *node.Call) (*node.Result, error) {
 	out := make([]workflow.Items, call.Type.OutputCount(call.Node))
-	for i, item := range mainInput(call) {
+	for i, item := range call.Input(0) {
 		index, err := outputIndex(ctx, call, i, len(out))
 		switch {
 		case err == nil:
 			out[index] = append(out[index], passed(item, i, 0))
-		case !survivable(ctx, call, err):
+		case !call.Survives(ctx, err):
 			return nil, err
 		default:
 			// n8n does not link these.
-			out[0] = append(out[0], errorItem(err, nil))
+			out[0] = append(out[0], node.ErrorItem(err.Error(), nil))
 		}
 	}
 	return outputs(out...), nil
@@ -172,7 +172,7 @@ func outputIndex(ctx context.Context, call *node.Call, item, count int) (int, er
 	}
 	number, ok := toNumber(value)
 	if !ok || value.Type == gjson.Null || value.String() == "" {
-		return 0, operationError(item, "Invalid input for 'Output Index' [item "+strconv.Itoa(item)+"]",
+		return 0, node.OperationError(item, "Invalid input for 'Output Index' [item "+strconv.Itoa(item)+"]",
 			"'"+value.String()+"' is no number. Outputs are counted from 0.")
 	}
 	if number.Num != math.Trunc(number.Num) || number.Num < 0 || number.Num >= float64(count) {
@@ -180,7 +180,7 @@ func outputIndex(ctx context.Context, call *node.Call, item, count int) (int, er
 		if call.Node.TypeVersion < 3 {
 			message += "It has to be between 0 and " + strconv.Itoa(count-1) + "!"
 		}
-		return 0, operationError(item, message, "Outputs are counted from 0, and the node has "+strconv.Itoa(count)+".")
+		return 0, node.OperationError(item, message, "Outputs are counted from 0, and the node has "+strconv.Itoa(count)+".")
 	}
 	return int(number.Num), nil
 }

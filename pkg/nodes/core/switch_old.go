@@ -67,7 +67,7 @@ func switchByOldRules(ctx context.Context, call *node.Call) (*node.Result, error
 			}
 			met, err := compareOld(name, left, right, zone)
 			if err != nil {
-				return nil, operationError(i, err.Error(), "rule "+strconv.Itoa(r))
+				return nil, node.OperationError(i, err.Error(), "rule "+strconv.Itoa(r))
 			}
 			if met {
 				output, err := oldRuleOutput(ctx, call, rule, r, i)
@@ -89,7 +89,7 @@ func oldRuleOutput(ctx context.Context, call *node.Call, rule gjson.Result, inde
 	}
 	number, ok := jsNumber(value.String())
 	if !ok || number < 0 || number >= defaultSwitchOutputs || number != float64(int(number)) {
-		return 0, operationError(item, notAllowed(value.String())+"It has to be between 0 and 3!", "")
+		return 0, node.OperationError(item, notAllowed(value.String())+"It has to be between 0 and 3!", "")
 	}
 	return int(number), nil
 }

@@ -44,7 +44,7 @@ func Triggers() []*node.Type {
 }
 
 func startExecution(_ context.Context, call *node.Call) (*node.Result, error) {
-	items := mainInput(call)
+	items := call.Input(0)
 	if items == nil {
 		items = workflow.Items{{JSON: json.RawMessage(`{}`)}}
 	}
@@ -57,7 +57,7 @@ func NoOp() *node.Type {
 		Spec:   workflow.Spec{Type: base + "noOp", Versions: []float64{1}},
 		Inline: true,
 		Execute: func(_ context.Context, call *node.Call) (*node.Result, error) {
-			return passAll(mainInput(call)), nil
+			return passAll(call.Input(0)), nil
 		},
 	}
 }

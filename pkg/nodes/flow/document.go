@@ -39,7 +39,7 @@ func (d *documents) find(ctx context.Context, item int, allowed ...string) (engi
 	}
 	switch {
 	case !known:
-		return run, operationError(item, fmt.Sprintf("The workflow source %q is unknown", source),
+		return run, node.OperationError(item, fmt.Sprintf("The workflow source %q is unknown", source),
 			"The parameter source must be one of "+strings.Join(allowed, ", ")+".")
 	case source == "database":
 		run.WorkflowID, err = workflowID(ctx, d.call, item)
@@ -60,7 +60,7 @@ func (d *documents) find(ctx context.Context, item int, allowed ...string) (engi
 		return run, err
 	}
 	if where == "" {
-		return run, operationError(item, "No workflow is chosen", "Set the parameter "+path+".")
+		return run, node.OperationError(item, "No workflow is chosen", "Set the parameter "+path+".")
 	}
 	if run.Workflow = d.read[source+" "+where]; run.Workflow != nil {
 		return run, nil
@@ -70,9 +70,9 @@ func (d *documents) find(ctx context.Context, item int, allowed ...string) (engi
 	case ctx.Err() != nil:
 		return run, ctx.Err()
 	case err != nil:
-		return run, operationError(item, fmt.Sprintf("The workflow %q could not be loaded", where), err.Error())
+		return run, node.OperationError(item, fmt.Sprintf("The workflow %q could not be loaded", where), err.Error())
 	case len(data) > maxDocumentBytes:
-		return run, operationError(item, fmt.Sprintf("The workflow %q is larger than %d MiB", where, maxDocumentBytes>>20), "")
+		return run, node.OperationError(item, fmt.Sprintf("The workflow %q is larger than %d MiB", where, maxDocumentBytes>>20), "")
 	}
 	run.Workflow, err = document(item, data, fmt.Sprintf("The workflow %q", where))
 	if err == nil {
@@ -101,7 +101,7 @@ func workflowID(ctx context.Context, call *node.Call, item int) (string, error) 
 	}
 	id := strings.TrimSpace(found.String())
 	if id == "" || found.Type == gjson.Null {
-		return "", operationError(item, "No workflow is chosen", "Choose the workflow to run in the parameter workflowId.")
+		return "", node.OperationError(item, "No workflow is chosen", "Choose the workflow to run in the parameter workflowId.")
 	}
 	return id, nil
 }
@@ -112,10 +112,10 @@ func document(item int, data []byte, what string) (json.RawMessage, error) {
 	var syntax error
 	if !json.Valid(data) {
 		syntax = json.Unmarshal(data, new(any))
-		return nil, operationError(item, fmt.Sprintf("%s is not valid JSON: %q", what, syntax), "")
+		return nil, node.OperationError(item, fmt.Sprintf("%s is not valid JSON: %q", what, syntax), "")
 	}
 	if !gjson.GetBytes(data, "nodes").IsArray() {
-		return nil, operationError(item, what+" has no nodes", "A workflow is a JSON object with nodes and connections.")
+		return nil, node.OperationError(item, what+" has no nodes", "A workflow is a JSON object with nodes and connections.")
 	}
 	return data, nil
 }

@@ -31,7 +31,7 @@ type caller struct {
 }
 
 func executeWorkflow(ctx context.Context, call *node.Call) (*node.Result, error) {
-	c := &caller{call: call, items: mainInput(call), inputs: readInputs(call), documents: documents{call: call}}
+	c := &caller{call: call, items: call.Input(0), inputs: readInputs(call), documents: documents{call: call}}
 	mode, err := call.String(ctx, 0, "mode", "once")
 	switch {
 	case err != nil:
@@ -47,7 +47,7 @@ func executeWorkflow(ctx context.Context, call *node.Call) (*node.Result, error)
 	case mode == "each":
 		return c.endEach(ctx)
 	}
-	return nil, operationError(-1, fmt.Sprintf("The mode %q is unknown", mode), "The parameter mode must be once or each.")
+	return nil, node.OperationError(-1, fmt.Sprintf("The mode %q is unknown", mode), "The parameter mode must be once or each.")
 }
 
 // startOne starts the one child. Which workflow it is, and whether the node waits for
@@ -64,7 +64,7 @@ func (c *caller) startOne(ctx context.Context) (*node.Result, error) {
 		}
 	}
 	if failure, ok := survivable(ctx, c.call, err); ok {
-		return output(workflow.Items{errorItem(failure, allOf(len(c.items)))}), nil
+		return output(workflow.Items{node.ErrorItem(failure.Message, allOf(len(c.items)))}), nil
 	}
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (c *caller) endOne(ctx context.Context) (*node.Result, error) {
 		if _, ok := survivable(ctx, c.call, failure); !ok {
 			return nil, failure
 		}
-		item := errorItem(failure, allOf(len(c.items)))
+		item := node.ErrorItem(failure.Message, allOf(len(c.items)))
 		item.Metadata = link(c.call, child, true)
 		return output(workflow.Items{item}), nil
 	}
@@ -120,7 +120,7 @@ func (c *caller) startEach(ctx context.Context) (*node.Result, error) {
 	if len(children.Runs) == 0 {
 		items := make(workflow.Items, len(c.items))
 		for i := range items {
-			items[i] = errorItem(failed[i], workflow.Paired(i))
+			items[i] = node.ErrorItem(failed[i].Message, workflow.Paired(i))
 		}
 		return output(items), nil
 	}
@@ -139,7 +139,7 @@ func (c *caller) prepareEach(ctx context.Context) (*engine.Children, map[int]*en
 			item, err = c.given(ctx, i, 0)
 		}
 		if err == nil && len(children.Runs) > 0 && detached != children.Detached {
-			return nil, nil, operationError(i, "The node waits for the sub-workflows of some items and not for others",
+			return nil, nil, node.OperationError(i, "The node waits for the sub-workflows of some items and not for others",
 				"The option “Wait for Sub-Workflow Completion” must be the same for all items.")
 		}
 		if failure, ok := survivable(ctx, c.call, err); ok {
@@ -168,7 +168,7 @@ func (c *caller) endEach(ctx context.Context) (*node.Result, error) {
 			return nil, err
 		}
 		if failed = failures; len(again.Runs) != len(children) {
-			return nil, operationError(-1, "The node's parameters have other values than before its sub-workflows ran",
+			return nil, node.OperationError(-1, "The node's parameters have other values than before its sub-workflows ran",
 				"Use no expressions with changing results, such as $now, where an item may fail because of them.")
 		}
 	}
@@ -187,7 +187,7 @@ func (c *caller) endEach(ctx context.Context) (*node.Result, error) {
 			if _, ok := survivable(ctx, c.call, failure); !ok {
 				return nil, eachFailure(i, failure)
 			}
-			item := errorItem(failure, workflow.Paired(i))
+			item := node.ErrorItem(failure.Message, workflow.Paired(i))
 			item.Metadata = link(c.call, child, true)
 			out = append(out, item)
 			continue

@@ -344,7 +344,7 @@ func TestModes(t *testing.T) {
 	c.Node.ContinueOnFail = true
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, ok := survivable(ctx, c, operationError(0, "x", ""))
+	_, ok := survivable(ctx, c, node.OperationError(0, "x", ""))
 	require.False(t, ok)
 	_, ok = survivable(t.Context(), c, errors.New("not a node's failure"))
 	require.False(t, ok)

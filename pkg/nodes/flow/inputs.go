@@ -124,7 +124,7 @@ func typeError(item int, name, kind string, value gjson.Result) error {
 	case value.IsObject():
 		got = "object"
 	}
-	return operationError(item, fmt.Sprintf("'%s' expects a %s but we got %s [item %d]", name, kind, got, item),
+	return node.OperationError(item, fmt.Sprintf("'%s' expects a %s but we got %s [item %d]", name, kind, got, item),
 		"Map a value of that type in the workflow inputs, or turn on “Attempt to convert types”.")
 }
 

@@ -62,12 +62,12 @@ func toolSchema(ctx context.Context, call *node.Call) (json.RawMessage, error) {
 		return nil, err
 	}
 	if !gjson.Valid(text) {
-		return nil, operationError(-1, "The parameter "+path+" of "+call.Node.Name+" is not valid JSON", "")
+		return nil, node.OperationError(-1, "The parameter "+path+" of "+call.Node.Name+" is not valid JSON", "")
 	}
 	source := gjson.Parse(text)
 	switch {
 	case !source.IsObject():
-		return nil, operationError(-1, "The parameter "+path+" of "+call.Node.Name+" is not an object",
+		return nil, node.OperationError(-1, "The parameter "+path+" of "+call.Node.Name+" is not an object",
 			"A tool's arguments are an object with a property for each.")
 	case kind == "manual":
 		return json.RawMessage(source.Raw), nil
@@ -81,7 +81,7 @@ func inputsSchema(call *node.Call) (json.RawMessage, error) {
 	values := call.Raw("workflowInputs.value")
 	schema, err := fromai.Schema(values)
 	if err != nil {
-		return nil, operationError(-1, "The workflow inputs of "+call.Node.Name+" are not valid", err.Error())
+		return nil, node.OperationError(-1, "The workflow inputs of "+call.Node.Name+" are not valid", err.Error())
 	}
 	if gjson.GetBytes(schema, "properties.@keys.#").Int() == 0 {
 		return textSchema, nil

@@ -32,7 +32,7 @@ var toolSources = []string{"database", "parameter"}
 const noResponse = `There was an error: "The workflow did not return a response"`
 
 func executeTool(ctx context.Context, call *node.Call) (*node.Result, error) {
-	items := mainInput(call)
+	items := call.Input(0)
 	if len(items) == 0 {
 		return output(nil), nil
 	}
@@ -127,7 +127,7 @@ func endTool(ctx context.Context, call *node.Call) (*node.Result, error) {
 		}
 		items := childItems(child)
 		if len(items) == 0 {
-			return nil, operationError(i, noResponse, "The last node of the called workflow gave out no item.")
+			return nil, node.OperationError(i, noResponse, "The last node of the called workflow gave out no item.")
 		}
 		if call.Node.TypeVersion < 2.1 {
 			items = items[:1]

@@ -53,10 +53,10 @@ func executeWait(ctx context.Context, call *node.Call) (*node.Result, error) {
 			until, err = waitLimit(ctx, call)
 		}
 	case "form":
-		err = operationError(-1, "Waiting for a form is not supported",
+		err = node.OperationError(-1, "Waiting for a form is not supported",
 			"Set “Resume” to “On Webhook Call” and let your own form call the resume URL.")
 	default:
-		err = operationError(-1, fmt.Sprintf("%q is not something to wait for", resume),
+		err = node.OperationError(-1, fmt.Sprintf("%q is not something to wait for", resume),
 			"The parameter resume must be timeInterval, specificTime or webhook.")
 	}
 	if err != nil {
@@ -96,7 +96,7 @@ func waitLimit(ctx context.Context, call *node.Call) (time.Time, error) {
 	case kind == "atSpecifiedTime":
 		return moment(ctx, call, "maxDateAndTime")
 	}
-	return time.Time{}, operationError(-1, fmt.Sprintf("%q is not a limit of a wait", kind),
+	return time.Time{}, node.OperationError(-1, fmt.Sprintf("%q is not a limit of a wait", kind),
 		"The parameter limitType must be afterTimeInterval or atSpecifiedTime.")
 }
 
@@ -118,16 +118,16 @@ func after(ctx context.Context, call *node.Call, amountPath, amount, unitPath, u
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(amount), 64)
 	if err != nil || math.IsNaN(n) {
-		return time.Time{}, operationError(0, fmt.Sprintf("The wait amount %q is not a number", amount),
+		return time.Time{}, node.OperationError(0, fmt.Sprintf("The wait amount %q is not a number", amount),
 			"Set the parameter "+amountPath+" to a number, such as 5.")
 	}
 	one, ok := units[unit]
 	if !ok {
-		return time.Time{}, operationError(0, fmt.Sprintf("The wait unit %q is unknown", unit),
+		return time.Time{}, node.OperationError(0, fmt.Sprintf("The wait unit %q is unknown", unit),
 			"The parameter "+unitPath+" must be seconds, minutes, hours or days.")
 	}
 	if n > float64(longest)/float64(one) {
-		return time.Time{}, operationError(0, fmt.Sprintf("The wait of %s %s is longer than 100 years", amount, unit),
+		return time.Time{}, node.OperationError(0, fmt.Sprintf("The wait of %s %s is longer than 100 years", amount, unit),
 			"Check the parameters "+amountPath+" and "+unitPath+".")
 	}
 	return call.Now().Add(time.Duration(max(n, 0) * float64(one))), nil
@@ -160,7 +160,7 @@ func moment(ctx context.Context, call *node.Call, path string) (time.Time, error
 	text = strings.TrimSpace(text)
 	zone, err := time.LoadLocation(call.Workflow.Timezone)
 	if err != nil {
-		return time.Time{}, operationError(-1, fmt.Sprintf("The workflow's time zone %q is unknown", call.Workflow.Timezone),
+		return time.Time{}, node.OperationError(-1, fmt.Sprintf("The workflow's time zone %q is unknown", call.Workflow.Timezone),
 			"Choose an IANA name, such as Europe/Berlin, in the workflow's settings.")
 	}
 	for _, layout := range dateLayouts {
@@ -172,8 +172,8 @@ func moment(ctx context.Context, call *node.Call, path string) (time.Time, error
 		return time.UnixMilli(int64(n)), nil
 	}
 	if text == "" {
-		return time.Time{}, operationError(0, "There is no date to wait for", "Set the parameter "+path+".")
+		return time.Time{}, node.OperationError(0, "There is no date to wait for", "Set the parameter "+path+".")
 	}
-	return time.Time{}, operationError(0, fmt.Sprintf("%q is not a date", text),
+	return time.Time{}, node.OperationError(0, fmt.Sprintf("%q is not a date", text),
 		"Set the parameter "+path+" to a date in ISO 8601, such as 2030-12-31T18:00:00.")
 }

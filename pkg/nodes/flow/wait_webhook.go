@@ -31,7 +31,7 @@ func readWebhook(ctx context.Context, call *node.Call) (*engine.WebhookWait, err
 	}
 	w.Method = strings.ToUpper(method)
 	if !slices.Contains(methods, w.Method) {
-		return nil, operationError(-1, fmt.Sprintf("The HTTP method %q is not supported", method),
+		return nil, node.OperationError(-1, fmt.Sprintf("The HTTP method %q is not supported", method),
 			"The parameter httpMethod must be one of "+strings.Join(methods, ", ")+".")
 	}
 	if w.Suffix, err = call.String(ctx, 0, "options.webhookSuffix", ""); err != nil {
@@ -51,14 +51,14 @@ func readWebhook(ctx context.Context, call *node.Call) (*engine.WebhookWait, err
 			return nil, err
 		}
 		if data != "firstEntryJson" {
-			return nil, operationError(-1, fmt.Sprintf("The response data %q is not supported", data),
+			return nil, node.OperationError(-1, fmt.Sprintf("The response data %q is not supported", data),
 				"Only the first item's JSON can be sent when the last node has finished.")
 		}
 	case "responseNode":
-		return nil, operationError(-1, "Answering with a Respond to Webhook node is not supported",
+		return nil, node.OperationError(-1, "Answering with a Respond to Webhook node is not supported",
 			"Set “Respond” to “Immediately” or “When Last Node Finishes”.")
 	default:
-		return nil, operationError(-1, fmt.Sprintf("The response mode %q is unknown", mode),
+		return nil, node.OperationError(-1, fmt.Sprintf("The response mode %q is unknown", mode),
 			"The parameter responseMode must be onReceived or lastNode.")
 	}
 	w.Response, err = readResponse(ctx, call, w.AfterEnd)
@@ -71,7 +71,7 @@ func refuseUnsupported(ctx context.Context, call *node.Call) error {
 		return err
 	}
 	if authentication != "" && authentication != "none" {
-		return operationError(-1, fmt.Sprintf("The authentication %q of a resume call is not supported", authentication),
+		return node.OperationError(-1, fmt.Sprintf("The authentication %q of a resume call is not supported", authentication),
 			"Set “Authentication” to “None”: resume URLs are signed, only who was given one can call it.")
 	}
 	addresses, err := call.String(ctx, 0, "options.ipWhitelist", "")
@@ -79,12 +79,12 @@ func refuseUnsupported(ctx context.Context, call *node.Call) error {
 		return err
 	}
 	if addresses != "" {
-		return operationError(-1, "Limiting resume calls to IP addresses is not supported",
+		return node.OperationError(-1, "Limiting resume calls to IP addresses is not supported",
 			"Remove the option “IP(s) Whitelist” and limit access in front of the server.")
 	}
 	bots, err := call.Bool(ctx, 0, "options.ignoreBots", false)
 	if err == nil && bots {
-		err = operationError(-1, "Ignoring bots in resume calls is not supported",
+		err = node.OperationError(-1, "Ignoring bots in resume calls is not supported",
 			"Remove the option “Ignore Bots”. With the method POST link previews do not resume the execution.")
 	}
 	return err
@@ -110,7 +110,7 @@ func readResponse(ctx context.Context, call *node.Call, afterEnd bool) (engine.W
 	r.Headers = map[string]string{}
 	for _, h := range headers {
 		if !headerName.MatchString(h.Name) || !headerValue.MatchString(h.Value) {
-			return r, operationError(-1, fmt.Sprintf("The response header %q is not valid", h.Name),
+			return r, node.OperationError(-1, fmt.Sprintf("The response header %q is not valid", h.Name),
 				"A header's name holds letters, digits and hyphens, and its value is one line.")
 		}
 		r.Headers[http.CanonicalHeaderKey(h.Name)] = h.Value
@@ -159,7 +159,7 @@ func readStatus(ctx context.Context, call *node.Call) (int, error) {
 		}
 	}
 	if status < 200 || status > 599 {
-		return 0, operationError(-1, fmt.Sprintf("%d is not a response code", status), "HTTP response codes are 200 to 599.")
+		return 0, node.OperationError(-1, fmt.Sprintf("%d is not a response code", status), "HTTP response codes are 200 to 599.")
 	}
 	return status, nil
 }

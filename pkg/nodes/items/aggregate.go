@@ -34,7 +34,7 @@ func aggregate(ctx context.Context, call *node.Call) (*node.Result, error) {
 	case "aggregateAllItemData":
 		return aggregateAll(ctx, call)
 	}
-	return nil, operationError(-1, "The value '"+kind+"' of 'Aggregate' is unknown", "Choose aggregateIndividualFields or aggregateAllItemData.")
+	return nil, node.OperationError(-1, "The value '"+kind+"' of 'Aggregate' is unknown", "Choose aggregateIndividualFields or aggregateAllItemData.")
 }
 
 // aggregated is a field to make a list of.
@@ -59,7 +59,7 @@ func aggregateFields(ctx context.Context, call *node.Call, required bool) (*node
 	if err != nil {
 		return nil, err
 	}
-	items := input(call, 0)
+	items := call.Input(0)
 	sources := make([]jsonobject.Object, len(items))
 	for i, item := range items {
 		sources[i] = jsonobject.Parse(item.JSON)
@@ -70,7 +70,7 @@ func aggregateFields(ctx context.Context, call *node.Call, required bool) (*node
 		values, found := valuesOf(sources, f.field, dots, merge, keep)
 		if !found {
 			if required {
-				return nil, operationError(-1, "Couldn't find the field '"+f.field+"' in the input data", nestedAdvice(f.field, dots))
+				return nil, node.OperationError(-1, "Couldn't find the field '"+f.field+"' in the input data", nestedAdvice(f.field, dots))
 			}
 			missing = append(missing, f.field)
 		}
@@ -128,7 +128,7 @@ func fieldsToAggregate(ctx context.Context, call *node.Call, dots bool) ([]aggre
 		return nil, err
 	}
 	if rows.Exists() && len(rows.Array()) == 0 {
-		return nil, operationError(-1, "No fields specified", "Please add a field to aggregate")
+		return nil, node.OperationError(-1, "No fields specified", "Please add a field to aggregate")
 	}
 	var fields []aggregated
 	taken := map[string]bool{}
@@ -149,7 +149,7 @@ func fieldsToAggregate(ctx context.Context, call *node.Call, dots bool) ([]aggre
 			f.output = output
 		}
 		if taken[f.output] {
-			return nil, operationError(-1, "The '"+f.output+"' output field is used more than once", "Please make sure each output field name is unique")
+			return nil, node.OperationError(-1, "The '"+f.output+"' output field is used more than once", "Please make sure each output field name is unique")
 		}
 		taken[f.output] = true
 		fields = append(fields, f)
@@ -164,7 +164,7 @@ func aggregateAll(ctx context.Context, call *node.Call) (*node.Result, error) {
 		return nil, err
 	}
 	if destination == "" {
-		return nil, operationError(-1, "No output field is named", "Enter the name of the field for the list in 'Put Output in Field'.")
+		return nil, node.OperationError(-1, "No output field is named", "Enter the name of the field for the list in 'Put Output in Field'.")
 	}
 	include, err := choice(ctx, call, 0, "include", "allFields")
 	if err != nil {
@@ -174,7 +174,7 @@ func aggregateAll(ctx context.Context, call *node.Call) (*node.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	items := input(call, 0)
+	items := call.Input(0)
 	data := make([]string, 0, len(items))
 	for _, item := range items {
 		if wanted == nil {
@@ -211,7 +211,7 @@ func wantedFields(ctx context.Context, call *node.Call, include string) (func(ke
 			return nil, err
 		}
 		if len(fields) == 0 {
-			return nil, operationError(-1, "No fields specified", "Please add a field to include")
+			return nil, node.OperationError(-1, "No fields specified", "Please add a field to include")
 		}
 		return func(key string) bool { return slices.Contains(fields, key) }, nil
 	case "allFieldsExcept":
@@ -220,11 +220,11 @@ func wantedFields(ctx context.Context, call *node.Call, include string) (func(ke
 			return nil, err
 		}
 		if len(fields) == 0 {
-			return nil, operationError(-1, "No fields specified", "Please add a field to exclude")
+			return nil, node.OperationError(-1, "No fields specified", "Please add a field to exclude")
 		}
 		return func(key string) bool { return !slices.Contains(fields, key) }, nil
 	}
-	return nil, operationError(-1, "The value '"+include+"' of 'Include' is unknown", "Choose allFields, specifiedFields or allFieldsExcept.")
+	return nil, node.OperationError(-1, "The value '"+include+"' of 'Include' is unknown", "Choose allFields, specifiedFields or allFieldsExcept.")
 }
 
 // includeBinaries gives the item the files of all input items, if that is
@@ -241,7 +241,7 @@ func includeBinaries(ctx context.Context, call *node.Call, made *workflow.Item) 
 	}
 	files := map[string]workflow.Binary{}
 	known := map[workflow.Binary]bool{}
-	for _, item := range input(call, 0) {
+	for _, item := range call.Input(0) {
 		for _, name := range fileNames(item) {
 			file := item.Binary[name]
 			if unique && known[file] {

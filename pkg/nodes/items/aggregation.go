@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/reprise-engine/reprise/pkg/node"
 )
 
 // aggregations are the ways to summarize a field, with the names that their
@@ -31,7 +33,7 @@ func readSummarized(row gjson.Result) (summarized, error) {
 		f.kind = kind.String()
 	}
 	if _, ok := aggregations[f.kind]; !ok {
-		return f, operationError(-1, "The aggregation '"+f.kind+"' is unknown",
+		return f, node.OperationError(-1, "The aggregation '"+f.kind+"' is unknown",
 			"Choose append, average, concatenate, count, countUnique, max, min or sum.")
 	}
 	if separator := row.Get("separateBy"); separator.Exists() {

@@ -3,14 +3,12 @@ package items
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
-	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -83,7 +81,7 @@ func notAName(item int, path string, found gjson.Result) error {
 	case found.Type == gjson.Null:
 		kind = "null"
 	}
-	return operationError(item, "The parameter '"+path+"' is "+kind+", but it has to name a field",
+	return node.OperationError(item, "The parameter '"+path+"' is "+kind+", but it has to name a field",
 		"Write the name of the field as text (for example 'items'), not an expression that gives what is in it.")
 }
 
@@ -98,37 +96,6 @@ func dotted(ctx context.Context, call *node.Call) (bool, error) {
 	return !disabled, err
 }
 
-// operationError is n8n's error of a node's own code; item -1 names no item.
-func operationError(item int, message, description string) *engine.NodeError {
-	failure := &engine.NodeError{Name: "NodeOperationError", Message: message, Description: description}
-	if item >= 0 {
-		failure.ItemIndex = &item
-	}
-	return failure
-}
-
-// survivable reports whether a node that continues on errors may turn err into
-// data. The end of the attempt is none of its business.
-func survivable(ctx context.Context, call *node.Call, err error) bool {
-	n := call.Node
-	continues := n.ContinueOnFail || n.OnError == workflow.OnErrorContinue || n.OnError == workflow.OnErrorOutput
-	var failure *engine.NodeError
-	return continues && ctx.Err() == nil && errors.As(err, &failure)
-}
-
-// errorItem is what stands for an item that failed.
-func errorItem(err error, paired workflow.PairedItems) workflow.Item {
-	return workflow.Item{JSON: json.RawMessage(`{"error":` + jsonobject.Quote(err.Error()) + `}`), PairedItem: paired}
-}
-
-// input returns the items of an input.
-func input(call *node.Call, i int) workflow.Items {
-	if i >= len(call.Inputs) {
-		return nil
-	}
-	return call.Inputs[i]
-}
-
 // passed is an input item on its way through, linked to itself.
 func passed(item workflow.Item, index, input int) workflow.Item {
 	if len(item.PairedItem) == 0 {
@@ -139,8 +106,8 @@ func passed(item workflow.Item, index, input int) workflow.Item {
 
 // passAll are the items of the first input on their way through.
 func passAll(call *node.Call) workflow.Items {
-	out := make(workflow.Items, len(input(call, 0)))
-	for i, item := range input(call, 0) {
+	out := make(workflow.Items, len(call.Input(0)))
+	for i, item := range call.Input(0) {
 		out[i] = passed(item, i, 0)
 	}
 	return out

@@ -117,7 +117,7 @@ func readComparison(ctx context.Context, call *node.Call) (c comparison, err err
 		}
 	}
 	if len(c.pairs) == 0 {
-		return c, operationError(-1, "You need to define at least one pair of fields in \"Fields to Match\" to match on", "")
+		return c, node.OperationError(-1, "You need to define at least one pair of fields in \"Fields to Match\" to match on", "")
 	}
 	if c.resolve, err = choice(ctx, call, 0, "resolve", standard); err != nil {
 		return c, err
@@ -125,7 +125,7 @@ func readComparison(ctx context.Context, call *node.Call) (c comparison, err err
 	switch c.resolve {
 	case "preferInput1", "preferInput2", "mix", "includeBoth":
 	default:
-		return c, operationError(-1, "The value '"+c.resolve+"' of 'When There Are Differences' is unknown",
+		return c, node.OperationError(-1, "The value '"+c.resolve+"' of 'When There Are Differences' is unknown",
 			"Choose preferInput1, preferInput2, mix or includeBoth.")
 	}
 	prefer, err := choice(ctx, call, 0, "preferWhenMix", "input1")
@@ -166,7 +166,7 @@ func (c comparison) candidates(call *node.Call, in int) ([]candidate, error) {
 			fields[f] = p.b
 		}
 	}
-	items := input(call, in)
+	items := call.Input(in)
 	list := make([]candidate, len(items))
 	for i, item := range items {
 		list[i] = candidate{item: passed(item, i, in), object: jsonobject.Parse(item.JSON)}
@@ -186,7 +186,7 @@ func (c comparison) candidates(call *node.Call, in int) ([]candidate, error) {
 	for f, field := range fields {
 		if !found[f] && len(items) > 0 {
 			label := map[bool][2]string{true: {"Input 1", "Input 2"}, false: {"Input A", "Input B"}}[call.Node.TypeVersion < 2][in]
-			return nil, operationError(-1, "Field '"+field+"' is not present in any of items in '"+label+"'", nestedAdvice(field, c.dots))
+			return nil, node.OperationError(-1, "Field '"+field+"' is not present in any of items in '"+label+"'", nestedAdvice(field, c.dots))
 		}
 	}
 	return list, nil

@@ -28,7 +28,7 @@ func seenInEarlierExecutions(ctx context.Context, call *node.Call) (*node.Result
 		return nil, err
 	}
 	if size < 1 {
-		return nil, operationError(-1, "The history size "+strconv.Itoa(size)+" is too small", "Enter how many values to remember, at least 1.")
+		return nil, node.OperationError(-1, "The history size "+strconv.Itoa(size)+" is too small", "Enter how many values to remember, at least 1.")
 	}
 	h, err := loadHistory(ctx, call)
 	if err != nil {
@@ -75,7 +75,7 @@ func knownLogic(logic string) error {
 	case "removeItemsWithAlreadySeenKeyValues", "removeItemsUpToStoredIncrementalKey", "removeItemsUpToStoredDate":
 		return nil
 	}
-	return operationError(-1, "The value '"+logic+"' of 'Keep Items Where' is unknown",
+	return node.OperationError(-1, "The value '"+logic+"' of 'Keep Items Where' is unknown",
 		"Choose removeItemsWithAlreadySeenKeyValues, removeItemsUpToStoredIncrementalKey or removeItemsUpToStoredDate.")
 }
 
@@ -86,7 +86,7 @@ func dedupeValue(ctx context.Context, call *node.Call, item int, path string) (g
 		return found, err
 	}
 	if found.Type == gjson.Null || found.Type == gjson.String && strings.TrimSpace(found.Str) == "" {
-		return found, operationError(item, "The value to dedupe on is empty",
+		return found, node.OperationError(item, "The value to dedupe on is empty",
 			"Enter an expression that gives a value for every item in 'Value to Dedupe On', for example {{ $json.id }}.")
 	}
 	return found, nil
@@ -119,7 +119,7 @@ func (h *history) isHigher(ctx context.Context, call *node.Call, item int, n *no
 	}
 	number, ok := toNumber(found)
 	if !ok || found.Type != gjson.Number && found.Type != gjson.String {
-		return false, operationError(item, "The value '"+text(found.Raw)+"' is not a number",
+		return false, node.OperationError(item, "The value '"+text(found.Raw)+"' is not a number",
 			"'Value Is Higher than Any Previous Value' needs a number for every item.")
 	}
 	if h.number != nil && number <= *h.number {
@@ -149,7 +149,7 @@ func (h *history) isLater(ctx context.Context, call *node.Call, item int, n *not
 		}
 	}
 	if !ok {
-		return false, operationError(item, "The value '"+text(found.Raw)+"' is not a valid date",
+		return false, node.OperationError(item, "The value '"+text(found.Raw)+"' is not a valid date",
 			"'Value Is a Date Later than Any Previous Date' needs a date in ISO format for every item.")
 	}
 	if h.date != nil && !date.After(*h.date) {
@@ -168,7 +168,7 @@ func clearHistory(ctx context.Context, call *node.Call) (*node.Result, error) {
 		return nil, err
 	}
 	if mode != "cleanDatabase" {
-		return nil, operationError(-1, "The value '"+mode+"' of 'Mode' is unknown", "Choose cleanDatabase.")
+		return nil, node.OperationError(-1, "The value '"+mode+"' of 'Mode' is unknown", "Choose cleanDatabase.")
 	}
 	session, err := sessionOf(ctx, call)
 	if err != nil {

@@ -76,7 +76,7 @@ func sessionOf(ctx context.Context, call *node.Call) (string, error) {
 	case "workflow":
 		return "deduplication__" + owner, nil
 	}
-	return "", operationError(-1, "The scope '"+scope+"' is unknown", "Choose node or workflow.")
+	return "", node.OperationError(-1, "The scope '"+scope+"' is unknown", "Choose node or workflow.")
 }
 
 func loadHistory(ctx context.Context, call *node.Call) (*history, error) {

@@ -43,7 +43,7 @@ func executeItemLists(ctx context.Context, call *node.Call) (*node.Result, error
 	case "summarize":
 		return summarize(ctx, call, true)
 	}
-	return nil, operationError(-1, "The operation '"+operation+"' is unknown",
+	return nil, node.OperationError(-1, "The operation '"+operation+"' is unknown",
 		"Choose splitOutItems, concatenateItems, removeDuplicates, sort, limit or summarize.")
 }
 
@@ -65,5 +65,5 @@ func limit(ctx context.Context, call *node.Call) (*node.Result, error) {
 	case "lastItems":
 		return outputs(items[len(items)-count:]), nil
 	}
-	return nil, operationError(-1, "The value '"+keep+"' of 'Keep' is unknown", "Choose firstItems or lastItems.")
+	return nil, node.OperationError(-1, "The value '"+keep+"' of 'Keep' is unknown", "Choose firstItems or lastItems.")
 }

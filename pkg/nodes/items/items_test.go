@@ -2,7 +2,10 @@ package items
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
@@ -194,4 +197,24 @@ func TestItemLists(t *testing.T) {
 		{name: "an unknown operation", parameters: `{"operation":"join"}`, err: "The operation 'join' is unknown"},
 		{name: "an unknown end", parameters: `{"operation":"limit","keep":"middle"}`, err: "The value 'middle' of 'Keep' is unknown"},
 	})
+}
+
+// render writes outputs for comparison, keys sorted and files by their names: trailing empty ones
+// count as absent.
+func render(outputs []workflow.Items) string {
+	for len(outputs) > 0 && len(outputs[len(outputs)-1]) == 0 {
+		outputs = outputs[:len(outputs)-1]
+	}
+	var b strings.Builder
+	for i, items := range outputs {
+		fmt.Fprintf(&b, "\n  output %d", i)
+		for _, item := range items {
+			paired, _ := json.Marshal(item.PairedItem)
+			fmt.Fprintf(&b, "\n    %s %s", canonical(string(item.JSON)), paired)
+			for _, name := range fileNames(item) {
+				fmt.Fprintf(&b, " %s=%s", name, item.Binary[name].FileName)
+			}
+		}
+	}
+	return b.String()
 }

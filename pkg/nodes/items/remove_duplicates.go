@@ -29,8 +29,8 @@ func RemoveDuplicates() *node.Type {
 		},
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
 			result, err := removeDuplicates(ctx, call)
-			if err != nil && survivable(ctx, call, err) {
-				return outputs(workflow.Items{errorItem(err, workflow.Paired(0))}), nil
+			if err != nil && call.Survives(ctx, err) {
+				return outputs(workflow.Items{node.ErrorItem(err.Error(), workflow.Paired(0))}), nil
 			}
 			return result, err
 		},
@@ -49,7 +49,7 @@ func removeDuplicates(ctx context.Context, call *node.Call) (*node.Result, error
 	case "clearDeduplicationHistory":
 		return clearHistory(ctx, call)
 	default:
-		return nil, operationError(-1, "The operation '"+operation+"' is unknown",
+		return nil, node.OperationError(-1, "The operation '"+operation+"' is unknown",
 			"Choose removeDuplicateInputItems, "+seenBefore+" or clearDeduplicationHistory.")
 	}
 }
@@ -69,14 +69,14 @@ func repeatedInInput(ctx context.Context, call *node.Call) (*node.Result, error)
 	case "allFields":
 	case "allFieldsExcept":
 		if fields, err = fieldNames(ctx, call, 0, "fieldsToExclude"); err == nil && len(fields) == 0 {
-			err = operationError(-1, "No fields specified. Please add a field to exclude from comparison", "")
+			err = node.OperationError(-1, "No fields specified. Please add a field to exclude from comparison", "")
 		}
 	case "selectedFields":
 		if fields, err = fieldNames(ctx, call, 0, "fieldsToCompare"); err == nil && len(fields) == 0 {
-			err = operationError(-1, "No fields specified. Please add a field to compare on", "")
+			err = node.OperationError(-1, "No fields specified. Please add a field to compare on", "")
 		}
 	default:
-		err = operationError(-1, "The value '"+compare+"' of 'Compare' is unknown", "Choose allFields, allFieldsExcept or selectedFields.")
+		err = node.OperationError(-1, "The value '"+compare+"' of 'Compare' is unknown", "Choose allFields, allFieldsExcept or selectedFields.")
 	}
 	if err != nil {
 		return nil, err
@@ -123,9 +123,9 @@ func comparedFields(item workflow.Item, compare string, fields []string, dots bo
 		content := get(object, field, dots)
 		if content == "" {
 			if !dots && strings.Contains(field, ".") {
-				return picked, operationError(-1, "'"+field+"' field is missing from some input items", nestedAdvice(field, dots))
+				return picked, node.OperationError(-1, "'"+field+"' field is missing from some input items", nestedAdvice(field, dots))
 			}
-			return picked, operationError(-1, "'"+field+"' field is missing from some input items", "Choose fields that every item has.")
+			return picked, node.OperationError(-1, "'"+field+"' field is missing from some input items", "Choose fields that every item has.")
 		}
 		put(&picked, field, content, dots)
 	}

@@ -31,13 +31,13 @@ type replacement struct {
 
 func renameKeys(ctx context.Context, call *node.Call) (*node.Result, error) {
 	var out workflow.Items
-	for i, item := range input(call, 0) {
+	for i, item := range call.Input(0) {
 		renamed, err := renamed(ctx, call, i, item)
 		if err != nil {
-			if !survivable(ctx, call, err) {
+			if !call.Survives(ctx, err) {
 				return nil, err
 			}
-			renamed = errorItem(err, workflow.Paired(i))
+			renamed = node.ErrorItem(err.Error(), workflow.Paired(i))
 		}
 		out = append(out, renamed)
 	}
@@ -90,12 +90,12 @@ func readReplacements(ctx context.Context, call *node.Call, i int) ([]replacemen
 			prefix = "(?i)"
 		}
 		if r.pattern, err = regexp.Compile(prefix + search); err != nil {
-			return nil, operationError(i, fmt.Sprintf("The regular expression '%s' cannot be used: %v", search, err),
+			return nil, node.OperationError(i, fmt.Sprintf("The regular expression '%s' cannot be used: %v", search, err),
 				"Look-around and back references are not supported here; use a Code node for them.")
 		}
 		if depth := row.Get("options.depth"); depth.Exists() {
 			if depth.Type != gjson.Number {
-				return nil, operationError(i, "The max depth '"+depth.String()+"' is not a number", "Enter -1 for all levels, 0 for the top level only.")
+				return nil, node.OperationError(i, "The max depth '"+depth.String()+"' is not a number", "Enter -1 for all levels, 0 for the top level only.")
 			}
 			r.depth = int(depth.Num)
 		}

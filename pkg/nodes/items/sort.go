@@ -39,7 +39,7 @@ func sortItems(ctx context.Context, call *node.Call) (*node.Result, error) {
 	case "code":
 		return sortByCode(ctx, call)
 	}
-	return nil, operationError(-1, "The sort type '"+kind+"' is unknown", "Choose simple, random or code.")
+	return nil, node.OperationError(-1, "The sort type '"+kind+"' is unknown", "Choose simple, random or code.")
 }
 
 // sortField is a field to sort by.
@@ -61,14 +61,14 @@ func sortFields(ctx context.Context, call *node.Call) ([]sortField, error) {
 		}
 		order := row.Get("order").String()
 		if order != "" && order != "ascending" && order != "descending" {
-			return nil, operationError(-1, "The order '"+order+"' is unknown", "Choose ascending or descending.")
+			return nil, node.OperationError(-1, "The order '"+order+"' is unknown", "Choose ascending or descending.")
 		}
 		if text := strings.TrimSpace(name.String()); text != "" {
 			fields = append(fields, sortField{text, order == "descending"})
 		}
 	}
 	if len(fields) == 0 {
-		return nil, operationError(-1, "No sorting specified. Please add a field to sort by", "")
+		return nil, node.OperationError(-1, "No sorting specified. Please add a field to sort by", "")
 	}
 	return fields, nil
 }
@@ -100,7 +100,7 @@ func sortByFields(ctx context.Context, call *node.Call) (*node.Result, error) {
 	}
 	for f, field := range fields {
 		if !found[f] && len(items) > 0 {
-			return nil, operationError(-1, "Couldn't find the field '"+field.name+"' in the input data", nestedAdvice(field.name, dots))
+			return nil, node.OperationError(-1, "Couldn't find the field '"+field.name+"' in the input data", nestedAdvice(field.name, dots))
 		}
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int {
@@ -143,7 +143,7 @@ func sortByCode(ctx context.Context, call *node.Call) (*node.Result, error) {
 	}
 	code := raw.String()
 	if !returns.MatchString(code) {
-		return nil, operationError(-1, "Sort code doesn't return. Please add a 'return' statement to your code", "")
+		return nil, node.OperationError(-1, "Sort code doesn't return. Please add a 'return' statement to your code", "")
 	}
 	if call.RunScript == nil {
 		return nil, errors.New("this process runs no scripts")
@@ -158,7 +158,7 @@ func sortByCode(ctx context.Context, call *node.Call) (*node.Result, error) {
 	}
 	var order []int
 	if err := json.Unmarshal(script.Value, &order); err != nil || !permutation(order, len(items)) {
-		return nil, operationError(-1, "The sort code did not leave the items as they are", "It has to compare a and b, and return a number.")
+		return nil, node.OperationError(-1, "The sort code did not leave the items as they are", "It has to compare a and b, and return a number.")
 	}
 	out := make(workflow.Items, len(order))
 	for to, from := range order {

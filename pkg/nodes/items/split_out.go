@@ -42,7 +42,7 @@ func splitOut(ctx context.Context, call *node.Call, rules splitRules) (*node.Res
 	var out workflow.Items
 	found := map[string]bool{} // by field: some item has it
 	var order []string
-	for i, item := range input(call, 0) {
+	for i, item := range call.Input(0) {
 		made, err := splitItem(ctx, call, rules, i, item, func(field string, has bool) {
 			if _, known := found[field]; !known {
 				order = append(order, field)
@@ -50,10 +50,10 @@ func splitOut(ctx context.Context, call *node.Call, rules splitRules) (*node.Res
 			found[field] = found[field] || has
 		})
 		if err != nil {
-			if !survivable(ctx, call, err) {
+			if !call.Survives(ctx, err) {
 				return nil, err
 			}
-			made = workflow.Items{errorItem(err, workflow.Paired(i))}
+			made = workflow.Items{node.ErrorItem(err.Error(), workflow.Paired(i))}
 		}
 		out = append(out, made...)
 	}
@@ -119,7 +119,7 @@ func readSplitPlan(ctx context.Context, call *node.Call, rules splitRules, i int
 		return plan, err
 	}
 	if len(plan.fields) == 0 {
-		return plan, operationError(i, "No field to split out is given", "Enter the name of a field that holds a list in 'Fields To Split Out'.")
+		return plan, node.OperationError(i, "No field to split out is given", "Enter the name of a field that holds a list in 'Fields To Split Out'.")
 	}
 	if plan.include, err = choice(ctx, call, i, "include", "noOtherFields"); err != nil {
 		return plan, err
@@ -131,17 +131,17 @@ func readSplitPlan(ctx context.Context, call *node.Call, rules splitRules, i int
 			return plan, err
 		}
 		if len(plan.others) == 0 {
-			return plan, operationError(i, "No fields specified", "Please add a field to include")
+			return plan, node.OperationError(i, "No fields specified", "Please add a field to include")
 		}
 	default:
-		return plan, operationError(i, "The value '"+plan.include+"' of 'Include' is unknown",
+		return plan, node.OperationError(i, "The value '"+plan.include+"' of 'Include' is unknown",
 			"Choose noOtherFields, allOtherFields or selectedOtherFields.")
 	}
 	if plan.destinations, err = fieldNames(ctx, call, i, "options.destinationFieldName"); err != nil {
 		return plan, err
 	}
 	if len(plan.destinations) > 0 && len(plan.destinations) != len(plan.fields) {
-		return plan, operationError(i, "There are "+strconv.Itoa(len(plan.fields))+" fields to split out, but "+
+		return plan, node.OperationError(i, "There are "+strconv.Itoa(len(plan.fields))+" fields to split out, but "+
 			strconv.Itoa(len(plan.destinations))+" destination fields", "Name as many destination fields as fields to split out, or none.")
 	}
 	if plan.dots, err = dotted(ctx, call); err != nil {
@@ -157,11 +157,11 @@ func (p splitPlan) elements(item int, field, content string) ([]string, error) {
 	parsed := gjson.Parse(content)
 	switch {
 	case content == "" && p.fieldRequired:
-		return nil, operationError(item, "Couldn't find the field '"+field+"' in the input data", nestedAdvice(field, p.dots))
+		return nil, node.OperationError(item, "Couldn't find the field '"+field+"' in the input data", nestedAdvice(field, p.dots))
 	case content == "":
 		return nil, nil
 	case !parsed.IsArray() && p.listRequired:
-		return nil, operationError(item, "The provided field '"+field+"' is not an array", "Name a field that holds a list.")
+		return nil, node.OperationError(item, "The provided field '"+field+"' is not an array", "Name a field that holds a list.")
 	case parsed.IsArray(), parsed.IsObject():
 		var elements []string
 		parsed.ForEach(func(_, element gjson.Result) bool {

@@ -45,7 +45,7 @@ func summarize(ctx context.Context, call *node.Call, fieldRequired bool) (*node.
 	if err != nil {
 		return nil, err
 	}
-	items := input(call, 0)
+	items := call.Input(0)
 	sources := make([]jsonobject.Object, len(items))
 	for i, item := range items {
 		sources[i] = jsonobject.Parse(item.JSON)
@@ -60,7 +60,7 @@ func summarize(ctx context.Context, call *node.Call, fieldRequired bool) (*node.
 		if s.continueOnly {
 			return outputs(workflow.Items{{JSON: []byte(`{}`), PairedItem: pairedAll(len(items))}}), nil
 		}
-		return nil, operationError(-1, "The field '"+missing[0]+"' does not exist in any items", nestedAdvice(missing[0], s.dots))
+		return nil, node.OperationError(-1, "The field '"+missing[0]+"' does not exist in any items", nestedAdvice(missing[0], s.dots))
 	}
 	groups := s.groups(sources)
 	var result *node.Result
@@ -103,7 +103,7 @@ func readSummary(ctx context.Context, call *node.Call) (s summary, err error) {
 		}
 	}
 	if len(s.fields) == 0 {
-		return s, operationError(-1, "You need to add at least one aggregation to 'Fields to Summarize' with non empty 'Field'", "")
+		return s, node.OperationError(-1, "You need to add at least one aggregation to 'Fields to Summarize' with non empty 'Field'", "")
 	}
 	if s.by, err = fieldNames(ctx, call, 0, "fieldsToSplitBy"); err != nil {
 		return s, err
@@ -113,7 +113,7 @@ func readSummary(ctx context.Context, call *node.Call) (s summary, err error) {
 		return s, err
 	}
 	if format != "separateItems" && format != "singleItem" {
-		return s, operationError(-1, "The output format '"+format+"' is unknown", "Choose separateItems or singleItem.")
+		return s, node.OperationError(-1, "The output format '"+format+"' is unknown", "Choose separateItems or singleItem.")
 	}
 	s.single = format == "singleItem"
 	for path, target := range map[string]*bool{

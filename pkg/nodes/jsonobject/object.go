@@ -7,8 +7,7 @@
 package jsonobject
 
 import (
-	"encoding/json"
-
+	"github.com/segmentio/encoding/json"
 	"github.com/tidwall/gjson"
 )
 
@@ -118,18 +117,4 @@ func (o Object) append(b []byte) []byte {
 // as they are.
 func Quote(text string) string { return string(appendQuoted(nil, text)) }
 
-func appendQuoted(b []byte, text string) []byte {
-	plain := true
-	for i := 0; i < len(text); i++ {
-		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x80 {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		b = append(b, '"')
-		b = append(b, text...)
-		return append(b, '"')
-	}
-	return gjson.AppendJSONString(b, text)
-}
+func appendQuoted(b []byte, text string) []byte { return json.AppendEscape(b, text, 0) }

@@ -13,7 +13,6 @@ import (
 	"syscall"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
-	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // operationError is n8n's error of a node's own code. Trying again would not help.
@@ -132,10 +131,4 @@ func isConnectionError(err error) bool {
 func isTimeout(err error) bool {
 	var t net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &t) && t.Timeout()
-}
-
-// continues reports whether the node wants to go on after an error, so that it
-// deals with failures item by item.
-func continues(n *workflow.Node) bool {
-	return n.ContinueOnFail || n.OnError == workflow.OnErrorContinue || n.OnError == workflow.OnErrorOutput
 }

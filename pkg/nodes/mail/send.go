@@ -68,7 +68,7 @@ func send(ctx context.Context, call *node.Call) (*node.Result, error) {
 			return nil, ctx.Err()
 		case !errors.As(err, &failure):
 			return nil, err
-		case !continues(call.Node):
+		case !call.Node.Continues():
 			if failure.ItemIndex == nil {
 				failure.ItemIndex = &i
 			}

@@ -16,8 +16,8 @@ func HTML() *node.Type {
 	return &node.Type{
 		Spec: workflow.Spec{Type: base + "html", Versions: []float64{1, 1.1, 1.2}},
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
-			if len(input(call)) == 0 {
-				return byItem(ctx, call, nil)
+			if len(call.Input(0)) == 0 {
+				return call.ByItem(ctx, nil)
 			}
 			operation, err := call.String(ctx, 0, "operation", "generateHtmlTemplate")
 			if err != nil {
@@ -25,9 +25,9 @@ func HTML() *node.Type {
 			}
 			switch operation {
 			case "generateHtmlTemplate":
-				return byItem(ctx, call, func(i int) (workflow.Items, error) { return template(ctx, call, i) })
+				return call.ByItem(ctx, func(i int) (workflow.Items, error) { return template(ctx, call, i) })
 			case "extractHtmlContent":
-				return byItem(ctx, call, func(i int) (workflow.Items, error) {
+				return call.ByItem(ctx, func(i int) (workflow.Items, error) {
 					return extract(ctx, call, i, call.Node.TypeVersion > 1)
 				})
 			case "convertToHtmlTable":

@@ -19,7 +19,7 @@ func HTMLExtract() *node.Type {
 	return &node.Type{
 		Spec: workflow.Spec{Type: base + "htmlExtract", Versions: []float64{1}},
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
-			return byItem(ctx, call, func(i int) (workflow.Items, error) { return extract(ctx, call, i, false) })
+			return call.ByItem(ctx, func(i int) (workflow.Items, error) { return extract(ctx, call, i, false) })
 		},
 	}
 }
@@ -56,16 +56,16 @@ func extract(ctx context.Context, call *node.Call, i int, layout bool) (workflow
 	for _, page := range pages {
 		document, err := goquery.NewDocumentFromReader(strings.NewReader(page))
 		if err != nil {
-			return nil, operationError(i, "The HTML cannot be read", err.Error())
+			return nil, node.OperationError(i, "The HTML cannot be read", err.Error())
 		}
 		var object jsonobject.Object
 		for _, value := range wanted.values {
 			found, err := find(document.Selection, value.selector)
 			if err != nil {
-				return nil, operationError(i, fmt.Sprintf("The CSS selector %q is not valid", value.selector), err.Error())
+				return nil, node.OperationError(i, fmt.Sprintf("The CSS selector %q is not valid", value.selector), err.Error())
 			}
 			if err := wanted.check(value.skip); err != nil {
-				return nil, operationError(i, "The selectors to skip are not valid", err.Error())
+				return nil, node.OperationError(i, "The selectors to skip are not valid", err.Error())
 			}
 			object.Set(value.key, wanted.read(value, found))
 		}
@@ -92,9 +92,9 @@ func pagesOf(ctx context.Context, call *node.Call, i int) ([]string, error) {
 	default:
 		return nil, unknown(i, "sourceData", source, "json", "binary")
 	}
-	raw := jsonobject.Parse(input(call)[i].JSON).GetPath(name)
+	raw := jsonobject.Parse(call.Input(0)[i].JSON).GetPath(name)
 	if raw == "" {
-		return nil, operationError(i, fmt.Sprintf("No property named %q exists!", name), "")
+		return nil, node.OperationError(i, fmt.Sprintf("No property named %q exists!", name), "")
 	}
 	value := gjson.Parse(raw)
 	if !value.IsArray() {
@@ -138,7 +138,7 @@ func wantedOf(ctx context.Context, call *node.Call, i int) (*extractions, error)
 			return nil, unknown(i, path+".returnValue", v.kind, "attribute", "html", "text", "value")
 		}
 		if strings.TrimSpace(v.selector) == "" {
-			return nil, operationError(i, fmt.Sprintf("The value %q has no CSS selector", v.key), "parameter "+path+".cssSelector")
+			return nil, node.OperationError(i, fmt.Sprintf("The value %q has no CSS selector", v.key), "parameter "+path+".cssSelector")
 		}
 		wanted.values = append(wanted.values, v)
 	}

@@ -44,7 +44,7 @@ func table(ctx context.Context, call *node.Call) (*node.Result, error) {
 		return "<" + tag + style + " " + extra + ">"
 	}
 	var b strings.Builder
-	columns := columnsOf(input(call))
+	columns := columnsOf(call.Input(0))
 	b.WriteString(open("table", tableStyle, attributes["tableAttributes"]))
 	if caption := attributes["caption"]; caption != "" {
 		b.WriteString("<caption>" + caption + "</caption>")
@@ -58,7 +58,7 @@ func table(ctx context.Context, call *node.Call) (*node.Result, error) {
 	}
 	b.WriteString("</tr></thead><tbody>")
 	var paired workflow.PairedItems
-	for i, item := range input(call) {
+	for i, item := range call.Input(0) {
 		paired = append(paired, workflow.PairedItem{Item: i})
 		object := jsonobject.Parse(item.JSON)
 		b.WriteString(open("tr", " ", attributes["rowAttributes"]))

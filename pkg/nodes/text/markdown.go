@@ -16,7 +16,7 @@ func Markdown() *node.Type {
 	return &node.Type{
 		Spec: workflow.Spec{Type: base + "markdown", Versions: []float64{1}},
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
-			return byItem(ctx, call, func(i int) (workflow.Items, error) {
+			return call.ByItem(ctx, func(i int) (workflow.Items, error) {
 				item, err := markdownItem(ctx, call, i)
 				return workflow.Items{item}, err
 			})
@@ -25,7 +25,7 @@ func Markdown() *node.Type {
 }
 
 func markdownItem(ctx context.Context, call *node.Call, i int) (workflow.Item, error) {
-	item := input(call)[i]
+	item := call.Input(0)[i]
 	mode, err := call.String(ctx, i, "mode", "htmlToMarkdown")
 	if err != nil {
 		return item, err

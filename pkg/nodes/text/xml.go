@@ -20,10 +20,10 @@ func XML() *node.Type {
 	return &node.Type{
 		Spec: workflow.Spec{Type: base + "xml", Versions: []float64{1}},
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
-			return byItem(ctx, call, func(i int) (workflow.Items, error) {
+			return call.ByItem(ctx, func(i int) (workflow.Items, error) {
 				item, err := xmlItem(ctx, call, i)
 				var failure *engine.NodeError
-				if errors.As(err, &failure) && call.Node.OnError != workflow.OnErrorOutput && survivable(ctx, call, err) {
+				if errors.As(err, &failure) && call.Node.OnError != workflow.OnErrorOutput && call.Survives(ctx, err) {
 					return nil, nil
 				}
 				return workflow.Items{item}, err
@@ -46,22 +46,22 @@ func xmlItem(ctx context.Context, call *node.Call, i int) (workflow.Item, error)
 	if err != nil {
 		return none, err
 	}
-	item := input(call)[i]
+	item := call.Input(0)[i]
 	switch mode {
 	case "xmlToJson":
 		raw := jsonobject.Parse(item.JSON).GetPath(property)
 		if raw == "" {
-			return none, operationError(i, fmt.Sprintf("Item has no property %q", property), "parameter dataPropertyName: name the field with the XML")
+			return none, node.OperationError(i, fmt.Sprintf("Item has no property %q", property), "parameter dataPropertyName: name the field with the XML")
 		}
 		object, err := parseXML(asText(gjson.Parse(raw)), o)
 		if err != nil {
-			return none, operationError(i, "The XML cannot be read", err.Error())
+			return none, node.OperationError(i, "The XML cannot be read", err.Error())
 		}
 		return workflow.Item{JSON: object.JSON()}, nil
 	case "jsonToxml":
 		text, err := buildXML(jsonobject.Parse(item.JSON), o)
 		if err != nil {
-			return none, operationError(i, "The item cannot be written as XML", err.Error())
+			return none, node.OperationError(i, "The item cannot be written as XML", err.Error())
 		}
 		var object jsonobject.Object
 		object.Set(property, jsonobject.Quote(text))

@@ -51,7 +51,7 @@ func cryptoItem(ctx context.Context, call *node.Call, i int) (workflow.Item, err
 	if err != nil {
 		return none, err
 	}
-	return withField(input(call)[i], property, jsonobject.Quote(value)), nil
+	return withField(call.Input(0)[i], property, jsonobject.Quote(value)), nil
 }
 
 // digest is the hash of a text or a file, with a secret for action hmac.
@@ -64,9 +64,9 @@ func digest(ctx context.Context, call *node.Call, i int, action string) (string,
 	var sum hash.Hash
 	switch {
 	case newHash == nil && action == "hmac":
-		return "", operationError(i, "Invalid digest: "+kind, "parameter type")
+		return "", node.OperationError(i, "Invalid digest: "+kind, "parameter type")
 	case newHash == nil:
-		return "", operationError(i, "Digest method not supported", fmt.Sprintf("parameter type: there is no hash %q", kind))
+		return "", node.OperationError(i, "Digest method not supported", fmt.Sprintf("parameter type: there is no hash %q", kind))
 	case action == "hmac":
 		secret, err := secretOf(ctx, call, i, "secret", "hmacSecret")
 		if err != nil {
@@ -133,7 +133,7 @@ func secretOf(ctx context.Context, call *node.Call, i int, parameter string, fie
 	}
 	text := secret.text(fields...)
 	if text == "" {
-		return "", operationError(i, fmt.Sprintf("Credential %s has no %s", secret.name, fields[0]), "")
+		return "", node.OperationError(i, fmt.Sprintf("Credential %s has no %s", secret.name, fields[0]), "")
 	}
 	return text, nil
 }
@@ -150,7 +150,7 @@ func signature(ctx context.Context, call *node.Call, i int) (string, error) {
 	}
 	id, ok := signatureHash(algorithm)
 	if !ok {
-		return "", operationError(i, "Invalid digest: "+algorithm, "parameter algorithm: choose one such as RSA-SHA256")
+		return "", node.OperationError(i, "Invalid digest: "+algorithm, "parameter algorithm: choose one such as RSA-SHA256")
 	}
 	text, err := secretOf(ctx, call, i, "privateKey", "signPrivateKey", "privateKey")
 	if err != nil {
@@ -158,7 +158,7 @@ func signature(ctx context.Context, call *node.Call, i int) (string, error) {
 	}
 	key, err := privateKey(text)
 	if err != nil {
-		return "", operationError(i, "The private key cannot be read", err.Error())
+		return "", node.OperationError(i, "The private key cannot be read", err.Error())
 	}
 	sum := id.New()
 	_, _ = io.WriteString(sum, value)
@@ -169,10 +169,10 @@ func signature(ctx context.Context, call *node.Call, i int) (string, error) {
 	case *ecdsa.PrivateKey:
 		signed, err = key.Sign(rand.Reader, sum.Sum(nil), id)
 	default:
-		return "", operationError(i, fmt.Sprintf("A key of type %T cannot sign with %s", key, algorithm), "Use an RSA or an EC key.")
+		return "", node.OperationError(i, fmt.Sprintf("A key of type %T cannot sign with %s", key, algorithm), "Use an RSA or an EC key.")
 	}
 	if err != nil {
-		return "", operationError(i, "The text cannot be signed", err.Error())
+		return "", node.OperationError(i, "The text cannot be signed", err.Error())
 	}
 	return encoded(ctx, call, i, signed)
 }
@@ -198,7 +198,7 @@ func randomText(ctx context.Context, call *node.Call, i int) (string, error) {
 		return "", err
 	}
 	if length < 1 || length > maxRandomLength {
-		return "", operationError(i, fmt.Sprintf("A random text cannot have the length %d", length), fmt.Sprintf("parameter stringLength: choose 1 to %d", maxRandomLength))
+		return "", node.OperationError(i, fmt.Sprintf("A random text cannot have the length %d", length), fmt.Sprintf("parameter stringLength: choose 1 to %d", maxRandomLength))
 	}
 	random := make([]byte, length) // enough for each encoding
 	_, _ = rand.Read(random)       // it does not fail

@@ -37,7 +37,7 @@ type dates struct {
 func datesOf(ctx context.Context, call *node.Call, i int) (*dates, error) {
 	zone, err := zoneOf(call.Workflow.Timezone)
 	if err != nil {
-		return nil, operationError(i, err.Error(), "Set the time zone in the workflow's settings.")
+		return nil, node.OperationError(i, err.Error(), "Set the time zone in the workflow's settings.")
 	}
 	return &dates{ctx, call, i, zone, time.UTC, "Invalid date format"}, nil
 }
@@ -84,7 +84,7 @@ func dateTimeItem(ctx context.Context, call *node.Call, i int) (workflow.Item, e
 	}
 	item := workflow.Item{}
 	if include {
-		item = input(call)[i]
+		item = call.Input(0)[i]
 	}
 	return withField(item, field, value), nil
 }
@@ -104,13 +104,13 @@ func (d *dates) date(path string) (time.Time, error) {
 
 // invalid is the failure of a date, with the reason in the description.
 func (d *dates) invalid(path string, err error) error {
-	return operationError(d.item, d.message, "parameter "+path+": "+err.Error())
+	return node.OperationError(d.item, d.message, "parameter "+path+": "+err.Error())
 }
 
 // iso writes a date as JSON; there are none outside of JavaScript's range.
 func (d *dates) iso(t time.Time) (string, error) {
 	if year := t.Year(); year < -271820 || year > 275759 {
-		return "", operationError(d.item, "The date is out of range", fmt.Sprintf("it would be in the year %d", year))
+		return "", node.OperationError(d.item, "The date is out of range", fmt.Sprintf("it would be in the year %d", year))
 	}
 	return jsonobject.Quote(t.Format(isoFormat)), nil
 }
@@ -127,7 +127,7 @@ func (d *dates) current() (string, error) {
 	zone := d.zone
 	if name != "" {
 		if zone, err = zoneOf(name); err != nil {
-			return "", operationError(d.item, err.Error(), "parameter options.timezone")
+			return "", node.OperationError(d.item, err.Error(), "parameter options.timezone")
 		}
 	}
 	now := d.call.Now().In(zone)
@@ -161,14 +161,14 @@ func (d *dates) number(path string) (float64, error) {
 	}
 	parsed := gjson.ParseBytes(value)
 	if parsed.Type == gjson.String && !isNumber(parsed.Str) || parsed.IsObject() || parsed.IsArray() {
-		return 0, operationError(d.item, fmt.Sprintf("%s is no number", parsed.Raw), "parameter "+path)
+		return 0, node.OperationError(d.item, fmt.Sprintf("%s is no number", parsed.Raw), "parameter "+path)
 	}
 	n := parsed.Float()
 	if parsed.Type == gjson.String {
 		n = gjson.Parse(strings.TrimSpace(parsed.Str)).Float()
 	}
 	if math.IsNaN(n) || math.IsInf(n, 0) {
-		return 0, operationError(d.item, fmt.Sprintf("%s is no number", parsed.Raw), "parameter "+path)
+		return 0, node.OperationError(d.item, fmt.Sprintf("%s is no number", parsed.Raw), "parameter "+path)
 	}
 	return n, nil
 }

@@ -45,7 +45,7 @@ func dateTimeOldItem(ctx context.Context, call *node.Call, i int) (workflow.Item
 	if err != nil {
 		return none, err
 	}
-	return withField(input(call)[i], field, value), nil
+	return withField(call.Input(0)[i], field, value), nil
 }
 
 // oldZone reads one of the options with a zone; without it the workflow's counts.
@@ -56,7 +56,7 @@ func (d *dates) oldZone(path string) (*time.Location, error) {
 	}
 	zone, err := zoneOf(name)
 	if err != nil {
-		return nil, operationError(d.item, err.Error(), "parameter "+path)
+		return nil, node.OperationError(d.item, err.Error(), "parameter "+path)
 	}
 	return zone, nil
 }

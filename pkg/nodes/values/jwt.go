@@ -59,7 +59,7 @@ func signToken(ctx context.Context, call *node.Call, i int) (string, error) {
 	}
 	key, err := signingKey(secret, method)
 	if err != nil {
-		return "", operationError(i, fmt.Sprintf("Credential %s has no key that can sign with %s", secret.name, method.Alg()), err.Error())
+		return "", node.OperationError(i, fmt.Sprintf("Credential %s has no key that can sign with %s", secret.name, method.Alg()), err.Error())
 	}
 	var header jsonobject.Object
 	header.Set("alg", jsonobject.Quote(method.Alg()))
@@ -75,7 +75,7 @@ func signToken(ctx context.Context, call *node.Call, i int) (string, error) {
 	text := encoding.EncodeSegment(header.JSON()) + "." + encoding.EncodeSegment(claims)
 	signed, err := method.Sign(text, key)
 	if err != nil {
-		return "", operationError(i, fmt.Sprintf("Credential %s has no key that can sign with %s", secret.name, method.Alg()), "")
+		return "", node.OperationError(i, fmt.Sprintf("Credential %s has no key that can sign with %s", secret.name, method.Alg()), "")
 	}
 	return text + "." + encoding.EncodeSegment(signed), nil
 }
@@ -138,12 +138,12 @@ func claimsOf(ctx context.Context, call *node.Call, i int) (json.RawMessage, err
 		parsed := gjson.ParseBytes(value)
 		if parsed.Type == gjson.String {
 			if !gjson.Valid(parsed.Str) {
-				return nil, operationError(i, "The claims are not valid JSON", "parameter claimsJson")
+				return nil, node.OperationError(i, "The claims are not valid JSON", "parameter claimsJson")
 			}
 			parsed = gjson.Parse(parsed.Str)
 		}
 		if !parsed.IsObject() {
-			return nil, operationError(i, "The claims have to be a JSON object", "parameter claimsJson")
+			return nil, node.OperationError(i, "The claims have to be a JSON object", "parameter claimsJson")
 		}
 		claims = jsonobject.Parse(parsed.Raw)
 		if !claims.Has("iat") {
@@ -163,7 +163,7 @@ func claimsOf(ctx context.Context, call *node.Call, i int) (json.RawMessage, err
 			continue
 		}
 		if after.Type != gjson.Number && !isNumber(after.String()) {
-			return nil, operationError(i, fmt.Sprintf("%q is no number of seconds", after.String()), "parameter claims."+field.parameter)
+			return nil, node.OperationError(i, fmt.Sprintf("%q is no number of seconds", after.String()), "parameter claims."+field.parameter)
 		}
 		claims.Set(field.claim, fmt.Sprint(now+int64(after.Float())))
 	}

@@ -23,7 +23,7 @@ func readToken(ctx context.Context, call *node.Call, i int, verify bool) (jsonob
 	}
 	token = strings.TrimSpace(token)
 	if token == "" {
-		return object, operationError(i, "The JWT token was not found", "parameter token is empty")
+		return object, node.OperationError(i, "The JWT token was not found", "parameter token is empty")
 	}
 	complete, err := call.Bool(ctx, i, "options.complete", false)
 	if err != nil {
@@ -31,7 +31,7 @@ func readToken(ctx context.Context, call *node.Call, i int, verify bool) (jsonob
 	}
 	parser := jwt.NewParser(jwt.WithoutClaimsValidation(), jwt.WithJSONNumber())
 	if _, _, err := parser.ParseUnverified(token, jwt.MapClaims{}); err != nil && !errors.Is(err, jwt.ErrTokenUnverifiable) {
-		return object, operationError(i, "jwt malformed", "parameter token: "+shape(token))
+		return object, node.OperationError(i, "jwt malformed", "parameter token: "+shape(token))
 	}
 	parts := strings.Split(token, ".")
 	header, _ := parser.DecodeSegment(parts[0])
@@ -65,7 +65,7 @@ func verifyToken(ctx context.Context, call *node.Call, i int, token string, payl
 		return err
 	}
 	if method == jwt.SigningMethodNone {
-		return operationError(i, "Tokens without a signature cannot be verified", "Choose the algorithm that the token was signed with.")
+		return node.OperationError(i, "Tokens without a signature cannot be verified", "Choose the algorithm that the token was signed with.")
 	}
 	var key any
 	if strings.HasPrefix(method.Alg(), "HS") {
@@ -75,7 +75,7 @@ func verifyToken(ctx context.Context, call *node.Call, i int, token string, payl
 		key, err = publicKey(text)
 	}
 	if err != nil {
-		return operationError(i, fmt.Sprintf("Credential %s has no key that can verify %s", secret.name, method.Alg()), err.Error())
+		return node.OperationError(i, fmt.Sprintf("Credential %s has no key that can verify %s", secret.name, method.Alg()), err.Error())
 	}
 	// Only the chosen algorithm is accepted: the token's own header is its maker's word.
 	parser := jwt.NewParser(jwt.WithoutClaimsValidation(), jwt.WithValidMethods([]string{method.Alg()}))
@@ -89,9 +89,9 @@ func verifyToken(ctx context.Context, call *node.Call, i int, token string, payl
 		header, _, _ := strings.Cut(token, ".")
 		raw, _ := parser.DecodeSegment(header)
 		if found := gjson.GetBytes(raw, "alg").String(); found != method.Alg() {
-			return operationError(i, "invalid algorithm", fmt.Sprintf("the token names %q, the credential or the option %q", found, method.Alg()))
+			return node.OperationError(i, "invalid algorithm", fmt.Sprintf("the token names %q, the credential or the option %q", found, method.Alg()))
 		}
-		return operationError(i, "invalid signature", "")
+		return node.OperationError(i, "invalid signature", "")
 	}
 	return validNow(ctx, call, i, payload)
 }
@@ -119,10 +119,10 @@ func validNow(ctx context.Context, call *node.Call, i int, payload gjson.Result)
 			continue
 		}
 		if at.Type != gjson.Number {
-			return operationError(i, "invalid "+check.claim+" value", "the claim is no number")
+			return node.OperationError(i, "invalid "+check.claim+" value", "the claim is no number")
 		}
 		if check.fails(at.Num) {
-			return operationError(i, check.message, fmt.Sprintf("the claim %s is %s", check.claim, at.Raw))
+			return node.OperationError(i, check.message, fmt.Sprintf("the claim %s is %s", check.claim, at.Raw))
 		}
 	}
 	return nil

@@ -45,14 +45,14 @@ func totp(ctx context.Context, call *node.Call, i int) (workflow.Item, error) {
 		return none, err
 	}
 	if digits < 1 || digits > 10 {
-		return none, operationError(i, fmt.Sprintf("a password of %d digits is not possible", digits), "parameter options.digits: choose 1 to 10")
+		return none, node.OperationError(i, fmt.Sprintf("a password of %d digits is not possible", digits), "parameter options.digits: choose 1 to 10")
 	}
 	period, err := call.Int(ctx, i, "options.period", 30)
 	if err != nil {
 		return none, err
 	}
 	if period < 1 {
-		return none, operationError(i, "the period of a password has to be a second or more", "parameter options.period")
+		return none, node.OperationError(i, "the period of a password has to be a second or more", "parameter options.period")
 	}
 	secret, err := credential(ctx, call, i, "totpApi")
 	if err != nil {
@@ -61,7 +61,7 @@ func totp(ctx context.Context, call *node.Call, i int) (workflow.Item, error) {
 	key, ok := base32Key(secret.text("secret"))
 	if !ok {
 		// The decoder's error would quote the secret.
-		return none, operationError(i, "Credential "+secret.name+" has no valid secret", "The secret has to be base32: the letters A to Z and the digits 2 to 7.")
+		return none, node.OperationError(i, "Credential "+secret.name+" has no valid secret", "The secret has to be base32: the letters A to Z and the digits 2 to 7.")
 	}
 	now := call.Now().Unix()
 	var object jsonobject.Object

@@ -4,7 +4,6 @@
 package web
 
 import (
-	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
@@ -13,21 +12,6 @@ const base = "n8n-nodes-base."
 
 // Types returns the node types of this package.
 func Types() []*node.Type { return []*node.Type{Respond(), Form()} }
-
-func operationError(item int, message, description string) error {
-	e := &engine.NodeError{Name: "NodeOperationError", Message: message, Description: description}
-	if item >= 0 {
-		e.ItemIndex = &item
-	}
-	return e
-}
-
-func mainInput(call *node.Call) workflow.Items {
-	if len(call.Inputs) == 0 {
-		return nil
-	}
-	return call.Inputs[0]
-}
 
 // passed are the items of the input, each made of its own.
 func passed(items workflow.Items) workflow.Items {

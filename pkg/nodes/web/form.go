@@ -32,11 +32,11 @@ func form(ctx context.Context, call *node.Call) (*node.Result, error) {
 	case operation == "completion":
 		return completion(ctx, call)
 	case operation != "page":
-		return nil, operationError(-1, fmt.Sprintf("The operation %q is not known", operation), "")
+		return nil, node.OperationError(-1, fmt.Sprintf("The operation %q is not known", operation), "")
 	case call.Resumption != nil:
 		var item workflow.Item
 		if err := json.Unmarshal(call.Resumption.Data, &item); err != nil || len(item.JSON) == 0 {
-			return nil, operationError(-1, "What was sent with the form cannot be read", "")
+			return nil, node.OperationError(-1, "What was sent with the form cannot be read", "")
 		}
 		item.PairedItem = workflow.Paired(0)
 		return &node.Result{Result: engine.Result{Outputs: []workflow.Items{{item}}}}, nil
@@ -53,7 +53,7 @@ func form(ctx context.Context, call *node.Call) (*node.Result, error) {
 	}
 	page, err := ReadPage(texts[0], texts[1], texts[2], fields)
 	if err != nil {
-		return nil, operationError(-1, err.Error(), "")
+		return nil, node.OperationError(-1, err.Error(), "")
 	}
 	stored, err := json.Marshal(page)
 	if err != nil {
@@ -81,7 +81,7 @@ func formFields(ctx context.Context, call *node.Call) (gjson.Result, error) {
 	fields := gjson.ParseBytes(value)
 	if fields.Type == gjson.String {
 		if !gjson.Valid(fields.Str) {
-			return fields, operationError(-1, "The fields of the form are not valid JSON", "Check the parameter "+path+".")
+			return fields, node.OperationError(-1, "The fields of the form are not valid JSON", "Check the parameter "+path+".")
 		}
 		fields = gjson.Parse(fields.Str)
 	}
@@ -90,7 +90,7 @@ func formFields(ctx context.Context, call *node.Call) (gjson.Result, error) {
 
 // completion is the end of a form: what the person sees last.
 func completion(ctx context.Context, call *node.Call) (*node.Result, error) {
-	items := mainInput(call)
+	items := call.Input(0)
 	with, err := call.String(ctx, 0, "respondWith", "text")
 	if err != nil {
 		return nil, err
@@ -114,12 +114,12 @@ func completion(ctx context.Context, call *node.Call) (*node.Result, error) {
 	case "returnBinary":
 		name := read("inputDataFieldName", "data")
 		if len(items) == 0 || items[0].Binary[name].MimeType == "" && items[0].Binary[name].Data == "" && items[0].Binary[name].ID == "" {
-			return nil, operationError(0, fmt.Sprintf("The binary property %q does not exist", name), "")
+			return nil, node.OperationError(0, fmt.Sprintf("The binary property %q does not exist", name), "")
 		}
 		file := items[0].Binary[name]
 		r.Binary, r.Headers = &file, map[string]string{"Content-Disposition": fmt.Sprintf("attachment; filename=%q", file.FileName)}
 	default:
-		return nil, operationError(-1, fmt.Sprintf("The kind of end %q is not known", with), "")
+		return nil, node.OperationError(-1, fmt.Sprintf("The kind of end %q is not known", with), "")
 	}
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func Respond() *node.Type {
 }
 
 func respond(ctx context.Context, call *node.Call) (*node.Result, error) {
-	items := mainInput(call)
+	items := call.Input(0)
 	response, err := answerOf(ctx, call, items)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func answerOf(ctx context.Context, call *node.Call, items workflow.Items) (*engi
 		return nil, err
 	}
 	if r.Status < 200 || r.Status > 599 {
-		return nil, operationError(0, fmt.Sprintf("%d is not a response code", r.Status), "HTTP response codes are 200 to 599.")
+		return nil, node.OperationError(0, fmt.Sprintf("%d is not a response code", r.Status), "HTTP response codes are 200 to 599.")
 	}
 	key, err := call.String(ctx, 0, "options.responseKey", "")
 	if err != nil {
@@ -108,7 +108,7 @@ func answerOf(ctx context.Context, call *node.Call, items workflow.Items) (*engi
 	case "redirect":
 		var to string
 		if to, err = call.String(ctx, 0, "redirectURL", ""); err == nil && (to == "" || strings.ContainsAny(to, "\r\n")) {
-			err = operationError(0, "The redirect URL is missing or no address", "Set the parameter redirectURL.")
+			err = node.OperationError(0, "The redirect URL is missing or no address", "Set the parameter redirectURL.")
 		}
 		r.Headers["Location"] = to
 	case "binary":
@@ -117,7 +117,7 @@ func answerOf(ctx context.Context, call *node.Call, items workflow.Items) (*engi
 	case "jwt":
 		r.Body, err = tokenBody(ctx, call)
 	default:
-		err = operationError(-1, fmt.Sprintf("The kind of answer %q is not known", with), "")
+		err = node.OperationError(-1, fmt.Sprintf("The kind of answer %q is not known", with), "")
 	}
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func addHeaders(ctx context.Context, call *node.Call, r *engine.WebhookResponse)
 			value = string(encode(v))
 		}
 		if e.Name == "" || strings.ContainsAny(e.Name, " \t\r\n:") || strings.ContainsAny(value, "\r\n\x00") {
-			return operationError(0, fmt.Sprintf("The response header %q is not valid", e.Name),
+			return node.OperationError(0, fmt.Sprintf("The response header %q is not valid", e.Name),
 				"A header's name holds letters, digits and hyphens, and its value is one line.")
 		}
 		r.Headers[http.CanonicalHeaderKey(e.Name)] = value
@@ -185,7 +185,7 @@ func jsonBody(ctx context.Context, call *node.Call) (string, error) {
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
-		return "", operationError(-1, "Invalid JSON in 'Response Body' field", "Check that the syntax of the JSON in the 'Response Body' parameter is valid")
+		return "", node.OperationError(-1, "Invalid JSON in 'Response Body' field", "Check that the syntax of the JSON in the 'Response Body' parameter is valid")
 	}
 	return compact.String(), nil
 }
@@ -194,7 +194,7 @@ func jsonBody(ctx context.Context, call *node.Call) (string, error) {
 // is named.
 func binaryOf(ctx context.Context, call *node.Call, items workflow.Items) (*workflow.Binary, error) {
 	if len(items) == 0 || len(items[0].Binary) == 0 {
-		return nil, operationError(0, "No binary data was found to return", "The first item has no file.")
+		return nil, node.OperationError(0, "No binary data was found to return", "The first item has no file.")
 	}
 	source, err := call.String(ctx, 0, "responseDataSource", "automatically")
 	if err != nil {
@@ -207,7 +207,7 @@ func binaryOf(ctx context.Context, call *node.Call, items workflow.Items) (*work
 		}
 		file, ok := items[0].Binary[name]
 		if !ok {
-			return nil, operationError(0, fmt.Sprintf("The binary property %q does not exist", name), "")
+			return nil, node.OperationError(0, fmt.Sprintf("The binary property %q does not exist", name), "")
 		}
 		return &file, nil
 	}
@@ -235,11 +235,11 @@ func tokenBody(ctx context.Context, call *node.Call) (string, error) {
 	}
 	claims := jwt.MapClaims{}
 	if err := json.Unmarshal(value, &claims); err != nil {
-		return "", operationError(0, "The payload of the token is no JSON object", "Check the parameter payload.")
+		return "", node.OperationError(0, "The payload of the token is no JSON object", "Check the parameter payload.")
 	}
 	ref, ok := call.Node.Credentials["jwtAuth"]
 	if !ok || call.Credentials == nil {
-		return "", operationError(-1, "The credential that signs the token is missing", "Choose a credential of the type jwtAuth.")
+		return "", node.OperationError(-1, "The credential that signs the token is missing", "Choose a credential of the type jwtAuth.")
 	}
 	data, err := call.Credentials(ctx, "jwtAuth", ref)
 	if err != nil {
@@ -251,7 +251,7 @@ func tokenBody(ctx context.Context, call *node.Call) (string, error) {
 		method = jwt.SigningMethodHS256
 	}
 	if method == nil || method == jwt.SigningMethodNone {
-		return "", operationError(-1, "The algorithm of the credential that signs the token is not known", "")
+		return "", node.OperationError(-1, "The algorithm of the credential that signs the token is not known", "")
 	}
 	key, err := signingKey(method, text("secret"), []byte(text("privateKey")))
 	if err == nil {
@@ -260,7 +260,7 @@ func tokenBody(ctx context.Context, call *node.Call) (string, error) {
 			return string(encode(map[string]string{"token": token})), nil
 		}
 	}
-	return "", operationError(-1, "The token cannot be signed", "The key of the credential does not fit its algorithm.")
+	return "", node.OperationError(-1, "The token cannot be signed", "The key of the credential does not fit its algorithm.")
 }
 
 func signingKey(method jwt.SigningMethod, secret string, pem []byte) (any, error) {
