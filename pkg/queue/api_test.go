@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -179,4 +180,25 @@ func TestWaitFinished(t *testing.T) {
 	defer cancel()
 	_, err = client.WaitFinished(ctx, "e", false, false)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// A coordinator that got the question and died with it costs a look, not the whole wait.
+func TestWaitAsksAnotherCoordinator(t *testing.T) {
+	coordinator, client := start(t)
+	var asked atomic.Int64
+	dead := make(chan struct{})
+	defer close(dead)
+	serve(t, coordinator, API{Get: func(_ context.Context, r *GetRequest) (*Execution, error) {
+		if asked.Add(1) == 1 {
+			<-dead
+		}
+		return &Execution{ID: r.ID, Status: engine.StatusSuccess}, nil
+	}})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	begun := time.Now()
+	e, err := client.WaitFinished(ctx, "e", false, false)
+	require.NoError(t, err)
+	require.Equal(t, engine.StatusSuccess, e.Status)
+	require.Less(t, time.Since(begun), 4*lookPatience)
 }

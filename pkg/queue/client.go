@@ -2,9 +2,7 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 )
@@ -67,46 +65,22 @@ func Call[Answer any](ctx context.Context, c *Conn, endpoint string, request any
 	return ask[Answer](ctx, c, subjectAPI+endpoint, request)
 }
 
-// lookAgain is how often a wait looks at the execution itself, for the case
-// that the notice of its end was lost.
-const lookAgain = 2 * time.Second
-
 // WaitFinished waits until an execution is finished and returns it, with data its
 // run data too. It also returns when the execution is waiting and waiting is true.
-func (c *Conn) WaitFinished(ctx context.Context, id engine.ExecutionID, data, waiting bool) (*Execution, error) {
-	changed := make(chan struct{}, 1)
-	stop, err := c.WatchLive(id, func(n Live) {
-		if n.Kind == engine.LiveExecutionFinished || n.Status == engine.StatusWaiting {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
+func (c *Conn) WaitFinished(ctx context.Context, id engine.ExecutionID, data, waiting bool) (e *Execution, err error) {
+	matters := func(n *Live) bool { return n.Kind == engine.LiveExecutionFinished || n.Status == engine.StatusWaiting }
+	err = c.waitUntil(ctx, id, matters, func(ctx context.Context) (bool, error) {
+		if e, err = c.Get(ctx, id, false); err != nil {
+			return false, err
 		}
+		over := e.Status.Finished() || waiting && e.Status == engine.StatusWaiting
+		if over && data {
+			e, err = c.Get(ctx, id, true)
+		}
+		return over && err == nil, err
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("wait for execution %s: %w", id, err)
 	}
-	defer stop()
-	ticker := time.NewTicker(lookAgain)
-	defer ticker.Stop()
-	for {
-		e, err := c.Get(ctx, id, false)
-		switch {
-		case err == nil && (e.Status.Finished() || waiting && e.Status == engine.StatusWaiting):
-			if data {
-				return c.Get(ctx, id, true)
-			}
-			return e, nil
-		case ctx.Err() != nil:
-			return nil, fmt.Errorf("wait for execution %s: %w", id, ctx.Err())
-		case err != nil && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrNoCoordinator):
-			return nil, err
-		}
-		select {
-		case <-changed:
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for execution %s: %w", id, ctx.Err())
-		}
-	}
+	return e, nil
 }

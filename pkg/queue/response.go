@@ -2,10 +2,8 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/workflow"
@@ -46,53 +44,23 @@ type Awaited struct {
 
 // WaitResponse waits until an execution has an answer for its caller, or is over. The answer is
 // in the stored execution, so it does not matter which coordinator runs it or is asked.
-func (c *Conn) WaitResponse(ctx context.Context, id engine.ExecutionID, a Awaited) (*ResponseAnswer, error) {
-	changed := make(chan struct{}, 1)
-	stop, err := c.WatchLive(id, func(n Live) {
-		if n.Kind == engine.LiveExecutionFinished || n.Status == engine.StatusWaiting ||
-			n.Kind == engine.LiveNodeFinished && slices.Contains(a.Nodes, n.Node) {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
+func (c *Conn) WaitResponse(ctx context.Context, id engine.ExecutionID, a Awaited) (r *ResponseAnswer, err error) {
+	matters := func(n *Live) bool {
+		return n.Kind == engine.LiveExecutionFinished || n.Status == engine.StatusWaiting ||
+			n.Kind == engine.LiveNodeFinished && slices.Contains(a.Nodes, n.Node)
+	}
+	err = c.waitUntil(ctx, id, matters, func(ctx context.Context) (bool, error) {
+		r, err = ask[*ResponseAnswer](ctx, c, subjectAPI+EndpointResponse, ResponseRequest{Version: Version, ID: id, Outputs: a.Outputs})
+		if err == nil && r == nil {
+			err = errNoAnswer
 		}
+		if err != nil {
+			return false, err
+		}
+		return r.Status.Finished() || len(a.Nodes) > 0 && r.Response != nil || a.Waiting && r.Status == engine.StatusWaiting, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("wait for the response of execution %s: %w", id, err)
 	}
-	defer stop()
-	ticker := time.NewTicker(lookAgain)
-	defer ticker.Stop()
-	for {
-		r, late, err := c.askResponse(ctx, ResponseRequest{Version: Version, ID: id, Outputs: a.Outputs})
-		switch {
-		case late && ctx.Err() == nil: // whoever was asked is gone: ask another one
-		case err == nil && r == nil:
-			return nil, fmt.Errorf("response of execution %s: %w", id, errNoAnswer)
-		case err == nil && (r.Status.Finished() || len(a.Nodes) > 0 && r.Response != nil || a.Waiting && r.Status == engine.StatusWaiting):
-			return r, nil
-		case ctx.Err() != nil:
-			return nil, fmt.Errorf("wait for the response of execution %s: %w", id, ctx.Err())
-		case err != nil && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrNoCoordinator):
-			return nil, fmt.Errorf("response of execution %s: %w", id, err)
-		}
-		select {
-		case <-changed:
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the response of execution %s: %w", id, ctx.Err())
-		}
-	}
-}
-
-// responsePatience is how long one coordinator may take to answer. The caller's own deadline is
-// no limit for a question: the coordinator that got it may have died with it.
-const responsePatience = 5 * time.Second
-
-// askResponse asks once; late says that no answer came in time.
-func (c *Conn) askResponse(ctx context.Context, r ResponseRequest) (answer *ResponseAnswer, late bool, err error) {
-	one, cancel := context.WithTimeout(ctx, responsePatience)
-	defer cancel()
-	answer, err = ask[*ResponseAnswer](one, c, subjectAPI+EndpointResponse, r)
-	return answer, err != nil && one.Err() != nil, err
+	return r, nil
 }
