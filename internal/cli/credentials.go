@@ -78,11 +78,7 @@ func credentialsChange(name, about, done string, change func(*credentials.File, 
 FILE defaults to REPRISE_CREDENTIALS_FILE. It is replaced as a whole or not at all, readable for its
 owner only; --out leaves it alone and writes another one.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := credentialsPath(args)
-			if err != nil {
-				return err
-			}
-			keys, err := credentialsKeys(keyFile)
+			path, keys, err := credentialsAccess(optional(args), keyFile)
 			if err != nil {
 				return err
 			}
@@ -130,11 +126,7 @@ func credentialsListCommand() *cobra.Command {
 			if err := as.set(outputText, outputJSON); err != nil {
 				return err
 			}
-			path, err := credentialsPath(args)
-			if err != nil {
-				return err
-			}
-			keys, err := credentialsKeys(keyFile)
+			path, keys, err := credentialsAccess(optional(args), keyFile)
 			if err != nil {
 				return err
 			}
@@ -170,19 +162,27 @@ func keyFileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "key-file", "", "file with the keys (default: REPRISE_CREDENTIALS_KEY_FILE or REPRISE_CREDENTIALS_KEY)")
 }
 
-func credentialsPath(args []string) (string, error) {
-	if len(args) == 1 {
-		return args[0], nil
+// optional is the one argument that may be given.
+func optional(args []string) string {
+	if len(args) == 0 {
+		return ""
 	}
-	if path := os.Getenv("REPRISE_CREDENTIALS_FILE"); path != "" {
-		return path, nil
-	}
-	return "", errors.New("name the credentials file, or set REPRISE_CREDENTIALS_FILE")
+	return args[0]
 }
 
-func credentialsKeys(file string) (credentials.Keys, error) {
-	if file != "" {
-		return credentials.ReadKeys(file)
+// credentialsAccess finds the credentials file and the keys: those that are named, or those of the
+// environment.
+func credentialsAccess(path, keyFile string) (string, credentials.Keys, error) {
+	if path == "" {
+		path = os.Getenv("REPRISE_CREDENTIALS_FILE")
 	}
-	return credentials.EnvironmentKeys()
+	if path == "" {
+		return "", nil, errors.New("name the credentials file, or set REPRISE_CREDENTIALS_FILE")
+	}
+	if keyFile != "" {
+		keys, err := credentials.ReadKeys(keyFile)
+		return path, keys, err
+	}
+	keys, err := credentials.EnvironmentKeys()
+	return path, keys, err
 }

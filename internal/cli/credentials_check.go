@@ -30,15 +30,7 @@ NAME is a name or an id. What is done depends on the type: a mail server is logg
 something is read that only a good key can read, as the list of models, and OAuth2 gets a token.
 Nothing is changed anywhere. The request goes out from here, not from a worker.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var named []string
-			if path != "" {
-				named = []string{path}
-			}
-			path, err := credentialsPath(named)
-			if err != nil {
-				return err
-			}
-			keys, err := credentialsKeys(keyFile)
+			path, keys, err := credentialsAccess(path, keyFile)
 			if err != nil {
 				return err
 			}

@@ -22,15 +22,7 @@ each, or - for standard input. They are added to the credentials file, encrypted
 those that are there already (same type and id) stay as they are without --replace.`,
 		Example: `  n8n export:credentials --all --decrypted --output=/dev/stdout | reprise credentials import -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var named []string
-			if into != "" {
-				named = []string{into}
-			}
-			path, err := credentialsPath(named)
-			if err != nil {
-				return err
-			}
-			keys, err := credentialsKeys(keyFile)
+			path, keys, err := credentialsAccess(into, keyFile)
 			if err != nil {
 				return err
 			}
