@@ -75,9 +75,11 @@ func TestWhatWaitsIsNotSwept(t *testing.T) {
 	require.Greater(t, sweep, inMillis(23*time.Hour))
 
 	// Even when the sweeper has come for one, it comes only once.
-	stale, err := f.stores[0].ClaimStale(t.Context(), inMillis(25*time.Hour), time.Now().UnixMilli(), 100)
-	require.NoError(t, err)
-	require.Len(t, stale, 20)
+	var ids []engine.ExecutionID
+	for i := range 20 {
+		ids = append(ids, engine.ExecutionID(fmt.Sprintf("w%d", i)))
+	}
+	require.NoError(t, f.stores[0].Postpone(t.Context(), ids, time.Now().UnixMilli()))
 	require.Eventually(t, func() bool {
 		_, sweep, err := f.stores[0].NextDue(t.Context())
 		return err == nil && sweep > inMillis(23*time.Hour)

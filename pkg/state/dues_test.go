@@ -157,3 +157,17 @@ func TestNoTimerIsForgotten(t *testing.T) {
 	}
 	require.Len(t, sweeps, writers*each)
 }
+
+// A process whose clock is ahead takes nothing from others that is not due yet.
+func TestNothingIsDueBeforeTheServersClock(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	s := open(t, srv.URL(), lookSeldom)
+	now := time.Now().UnixMilli()
+	minutes := func(n int64) int64 { return now + n*time.Minute.Milliseconds() }
+	for _, err := range s.Commit(t.Context(), []state.Commit{withTimer("past", minutes(-1)), withTimer("soon", minutes(1))}) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"past"}, claimed(t, s, minutes(60), minutes(61)))
+	require.Equal(t, []string{"past"}, swept(t, s, minutes(60), minutes(61)))
+}

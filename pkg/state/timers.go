@@ -26,13 +26,16 @@ type Due struct {
 func timerMember(id engine.ExecutionID, timer string) string { return string(id) + "|" + timer }
 
 // claimScript takes members of a sorted set that are due and puts them off, so
-// that nobody else takes them. It begins with a removal, of nothing, to be
-// admitted at maxmemory (see the package comment).
+// that nobody else takes them. Nothing is due before it is by the server's clock, whatever the
+// caller's says: one that is ahead would take from others what they are at work on. It begins with a
+// removal, of nothing, to be admitted at maxmemory (see the package comment).
 //
 //	KEYS  1 the set   ARGV  1 now   2 claimed until   3 limit
 //	reply member, score, member, score, …
 var claimScript = newScript(`
-local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'WITHSCORES', 'LIMIT', 0, ARGV[3])
+local clock = redis.call('TIME')
+local now = math.min(tonumber(ARGV[1]), clock[1] * 1000 + math.floor(clock[2] / 1000))
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%d', now), 'WITHSCORES', 'LIMIT', 0, ARGV[3])
 if #due == 0 then return due end
 redis.call('ZREM', KEYS[1], '')
 for i = 1, #due, 1000 do
