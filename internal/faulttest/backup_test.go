@@ -31,12 +31,10 @@ func backup(t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
 	defer func() { _ = rdb.Close() }()
-	before, err := rdb.LastSave(t.Context()).Result()
-	require.NoError(t, err)
-	time.Sleep(time.Until(time.Unix(before+1, 0))) // LASTSAVE counts seconds
+	before := persistence(t, rdb, "rdb_saves")
 	require.NoError(t, rdb.BgSave(t.Context()).Err())
 	c.Await(within, func() string {
-		if at, err := rdb.LastSave(t.Context()).Result(); err != nil || at == before {
+		if persistence(t, rdb, "rdb_saves") == before {
 			return "the copy is not written"
 		}
 		return ""
