@@ -67,6 +67,8 @@ func TestRunCode(t *testing.T) {
 		{name: "helpers", source: "const f = await this.helpers.prepareBinaryData(Buffer.from('hi'), 'a.txt'); items[0].binary = { f }; return [f, (await this.helpers.getBinaryDataBuffer(0, 'f')).toString()]",
 			item: -1, want: `[{"mimeType":"text/plain","fileType":"text","fileExtension":"txt","data":"aGk=","fileName":"a.txt","fileSize":"2 B"},"hi"]`, kind: "array"},
 		{name: "helper that is not there", source: "return this.helpers.httpRequest({url: 'http://a'})", item: -1, err: "this.helpers.httpRequest() is not available here [line 1]"},
+		{name: "the helpers that n8n has", source: "return Object.keys(this.helpers).sort().slice(0, 20).join(' ')", item: -1, kind: "string",
+			want: `"assertBinaryData binaryToBuffer binaryToString constructExecutionMetaData copyBinaryFile copyInputItems createDeferredPromise createReadStream getBinaryDataBuffer getBinaryMetadata getBinaryPath getBinaryStream getSSHClient getStoragePath httpRequest httpRequestWithAuthentication normalizeItems prepareBinaryData request requestWithAuthenticationPaginated"`},
 		{name: "never", source: "await new Promise(() => {})", item: -1, err: "The script waits for a promise that never settles"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -123,7 +123,7 @@
 
   for (const name of [
     'copyBinaryFile', 'createReadStream', 'getBinaryPath', 'getBinaryStream', 'getSSHClient', 'getStoragePath',
-    'httpRequestWithAuthentication', 'requestWithAuthenticationPaginated', 'requestWithAuthentication', 'writeContentToFile',
+    'httpRequestWithAuthentication', 'requestWithAuthenticationPaginated', 'writeContentToFile',
   ]) {
     helpers[name] ??= () => {
       throw new Error(`this.helpers.${name}() is not available to scripts here; use a node of its own for it (HTTP Request, files …)`);
