@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
@@ -54,7 +52,7 @@ func healthCommand() *cobra.Command {
 			defer cancel()
 			check := func() error { return health.Probe(ctx, addr) }
 			if url != "" {
-				check = func() error { return answers(ctx, url) }
+				check = func() error { return health.Ask(ctx, url) }
 			}
 			if err := check(); err != nil {
 				// Containers know only 0 and 1.
@@ -66,20 +64,4 @@ func healthCommand() *cobra.Command {
 	cmd.Flags().StringVar(&addr, "metrics-addr", addr, "its address of health checks (REPRISE_METRICS_ADDR)")
 	cmd.Flags().StringVar(&url, "url", "", "ask this URL instead, which must answer with 200")
 	return cmd
-}
-
-func answers(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return errors.New("not ready: " + resp.Status)
-	}
-	return nil
 }

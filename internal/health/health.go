@@ -66,7 +66,12 @@ func Probe(ctx context.Context, addr string) error {
 	if err != nil {
 		return fmt.Errorf("health address %q: %w", addr, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+port+"/readyz", nil)
+	return Ask(ctx, "http://127.0.0.1:"+port+"/readyz")
+}
+
+// Ask asks a URL, which must answer with 200.
+func Ask(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,15 @@ type PairedItems []PairedItem
 // Paired is the lineage of an item made from one input item.
 func Paired(item int) PairedItems { return PairedItems{{Item: item}} }
 
+// PairedWithAll is the lineage of what was made from all of n input items.
+func PairedWithAll(n int) PairedItems {
+	all := make(PairedItems, n)
+	for i := range all {
+		all[i].Item = i
+	}
+	return all
+}
+
 // MarshalJSON implements json.Marshaler.
 func (p PairedItems) MarshalJSON() ([]byte, error) {
 	if len(p) == 1 {

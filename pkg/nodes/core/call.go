@@ -7,9 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
-	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // parameter returns a parameter as the file has it. Unlike Call.Raw it reads
@@ -54,24 +52,6 @@ func choice(ctx context.Context, call *node.Call, item int, path, fallback strin
 		return fallback, err
 	}
 	return value.String(), nil
-}
-
-// passed is an input item on its way through, linked to itself.
-func passed(item workflow.Item, index, input int) workflow.Item {
-	if len(item.PairedItem) == 0 {
-		item.PairedItem = workflow.PairedItems{{Item: index, Input: input}}
-	}
-	return item
-}
-
-// outputs makes the result of a node from its outputs, none of which is null.
-func outputs(lists ...workflow.Items) *node.Result {
-	for i := range lists {
-		if lists[i] == nil {
-			lists[i] = workflow.Items{}
-		}
-	}
-	return &node.Result{Result: engine.Result{Outputs: lists}}
 }
 
 // names splits a comma-separated list of fields; a JSON list will do as well.

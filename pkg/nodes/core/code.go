@@ -65,13 +65,13 @@ func codeAll(ctx context.Context, call *node.Call, code node.Script) (*node.Resu
 		if !thrown(ctx, call, err) {
 			return failed(err, logs)
 		}
-		return logged(outputs(workflow.Items{node.ErrorItem(err.Error(), nil)}), logs), nil
+		return logged(node.Outputs(workflow.Items{node.ErrorItem(err.Error(), nil)}), logs), nil
 	}
 	items, failure := itemsOf(script)
 	if failure != nil {
 		return failed(failure, logs)
 	}
-	return logged(outputs(items), logs), nil
+	return logged(node.Outputs(items), logs), nil
 }
 
 func codeEach(ctx context.Context, call *node.Call, code node.Script) (*node.Result, error) {
@@ -113,7 +113,7 @@ func codeEach(ctx context.Context, call *node.Call, code node.Script) (*node.Res
 	if invalid != nil {
 		return failed(invalid, script.Logs)
 	}
-	return logged(outputs(out), script.Logs), nil
+	return logged(node.Outputs(out), script.Logs), nil
 }
 
 // thrown reports whether err is the script's own and the node goes on with it

@@ -48,13 +48,13 @@ func executeFunction(ctx context.Context, call *node.Call, code node.Script) (*n
 	var items workflow.Items
 	if err == nil {
 		if items, err = functionItems(script); err == nil {
-			return logged(outputs(items), script.Logs), nil
+			return logged(node.Outputs(items), script.Logs), nil
 		}
 	}
 	if !thrown(ctx, call, err) {
 		return failed(err, script.Logs)
 	}
-	return logged(outputs(workflow.Items{node.ErrorItem(err.Error(), workflow.Paired(0))}), script.Logs), nil
+	return logged(node.Outputs(workflow.Items{node.ErrorItem(err.Error(), workflow.Paired(0))}), script.Logs), nil
 }
 
 // functionItems makes items of what a function returned: a list of items.
@@ -108,7 +108,7 @@ func executeFunctionItem(ctx context.Context, call *node.Call, code node.Script)
 		}
 		out = append(out, item)
 	}
-	return logged(outputs(out), script.Logs), nil
+	return logged(node.Outputs(out), script.Logs), nil
 }
 
 func functionItem(result *node.ScriptResult, i int) (workflow.Item, error) {

@@ -53,12 +53,12 @@ func splitter(name string, versions []float64, outputCount int, read func(contex
 					return nil, err
 				}
 				if ok && err == nil {
-					yes = append(yes, passed(item, i, 0))
+					yes = append(yes, node.Passed(item, i, 0))
 				} else {
-					no = append(no, passed(item, i, 0))
+					no = append(no, node.Passed(item, i, 0))
 				}
 			}
-			return outputs(yes, no), nil
+			return node.Outputs(yes, no), nil
 		},
 	}
 }

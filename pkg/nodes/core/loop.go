@@ -84,13 +84,13 @@ func executeLoop(ctx context.Context, call *node.Call) (*node.Result, error) {
 	var result *node.Result
 	switch {
 	case call.Node.TypeVersion >= 3:
-		result = outputs(done, batch)
+		result = node.Outputs(done, batch)
 	case call.Node.TypeVersion >= 2:
-		result = outputs(batch, done)
+		result = node.Outputs(batch, done)
 	case len(batch) == 0:
 		result = &node.Result{} // the first version just ends its branch
 	default:
-		result = outputs(batch)
+		result = node.Outputs(batch)
 	}
 	if result.Context, err = json.Marshal(state); err != nil {
 		return nil, fmt.Errorf("store the state of the loop: %w", err)

@@ -86,10 +86,10 @@ func appendInputs(call *node.Call) *node.Result {
 	var out workflow.Items
 	for n := range call.Inputs {
 		for i, item := range call.Inputs[n] {
-			out = append(out, passed(item, i, n))
+			out = append(out, node.Passed(item, i, n))
 		}
 	}
-	return outputs(out)
+	return node.Outputs(out)
 }
 
 func chooseBranch(ctx context.Context, call *node.Call) (*node.Result, error) {
@@ -107,7 +107,7 @@ func chooseBranch(ctx context.Context, call *node.Call) (*node.Result, error) {
 		for n := range call.Inputs {
 			paired = append(paired, allOf(call.Inputs[n], n)...)
 		}
-		return outputs(workflow.Items{{JSON: []byte(`{}`), PairedItem: paired}}), nil
+		return node.Outputs(workflow.Items{{JSON: []byte(`{}`), PairedItem: paired}}), nil
 	}
 	n, err := strconv.Atoi(strings.TrimPrefix(output, "input"))
 	if err != nil || n < 1 || n > inputCount(call) {
@@ -119,16 +119,16 @@ func chooseBranch(ctx context.Context, call *node.Call) (*node.Result, error) {
 func passInput(call *node.Call, n int) *node.Result {
 	var out workflow.Items
 	for i, item := range call.Input(n) {
-		out = append(out, passed(item, i, n))
+		out = append(out, node.Passed(item, i, n))
 	}
-	return outputs(out)
+	return node.Outputs(out)
 }
 
 // allOf links to all items of an input.
 func allOf(items workflow.Items, input int) workflow.PairedItems {
 	var paired workflow.PairedItems
 	for i, item := range items {
-		paired = append(paired, passed(item, i, input).PairedItem...)
+		paired = append(paired, node.Passed(item, i, input).PairedItem...)
 	}
 	return paired
 }

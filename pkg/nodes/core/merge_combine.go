@@ -140,12 +140,12 @@ func combineByPosition(call *node.Call, o mergeOptions) *node.Result {
 		var parts []part
 		for n := range inputCount(call) {
 			if items := call.Input(n); i < len(items) {
-				parts = append(parts, part{passed(items[i], i, n), n})
+				parts = append(parts, part{node.Passed(items[i], i, n), n})
 			}
 		}
 		out = append(out, o.combine(parts))
 	}
-	return outputs(out)
+	return node.Outputs(out)
 }
 
 // combineAll merges each item of the first input with each of the second.
@@ -153,8 +153,8 @@ func combineAll(call *node.Call, o mergeOptions) *node.Result {
 	var out workflow.Items
 	for i, left := range call.Input(0) {
 		for j, right := range call.Input(1) {
-			out = append(out, o.combine([]part{{passed(left, i, 0), 0}, {passed(right, j, 1), 1}}))
+			out = append(out, o.combine([]part{{node.Passed(left, i, 0), 0}, {node.Passed(right, j, 1), 1}}))
 		}
 	}
-	return outputs(out)
+	return node.Outputs(out)
 }

@@ -41,25 +41,25 @@ func combineByFields(ctx context.Context, call *node.Call, o mergeOptions) (*nod
 	case "keepMatches":
 		switch from {
 		case "input1":
-			return outputs(p.leftItems(true)), nil
+			return node.Outputs(p.leftItems(true)), nil
 		case "input2":
-			return outputs(p.rightItems(true)), nil
+			return node.Outputs(p.rightItems(true)), nil
 		}
-		return outputs(p.merged(o)), nil
+		return node.Outputs(p.merged(o)), nil
 	case "keepNonMatches":
 		switch from {
 		case "input1":
-			return outputs(p.leftItems(false)), nil
+			return node.Outputs(p.leftItems(false)), nil
 		case "input2":
-			return outputs(p.rightItems(false)), nil
+			return node.Outputs(p.rightItems(false)), nil
 		}
-		return outputs(append(marked(p.leftItems(false), "input1"), marked(p.rightItems(false), "input2")...)), nil
+		return node.Outputs(append(marked(p.leftItems(false), "input1"), marked(p.rightItems(false), "input2")...)), nil
 	case "keepEverything":
-		return outputs(append(append(p.merged(o), p.leftItems(false)...), p.rightItems(false)...)), nil
+		return node.Outputs(append(append(p.merged(o), p.leftItems(false)...), p.rightItems(false)...)), nil
 	case "enrichInput1":
-		return outputs(append(p.merged(o), p.leftItems(false)...)), nil
+		return node.Outputs(append(p.merged(o), p.leftItems(false)...)), nil
 	case "enrichInput2":
-		return outputs(append(p.merged(o), p.rightItems(false)...)), nil
+		return node.Outputs(append(p.merged(o), p.rightItems(false)...)), nil
 	}
 	return nil, node.OperationError(0, "The output type '"+join+"' is unknown", "Choose another output type in the node.")
 }
@@ -105,14 +105,14 @@ func pair(left, right workflow.Items, matches []match, o mergeOptions) pairing {
 	p := pairing{of: make([][]int, len(left)), matched: make([]bool, len(right))}
 	byKey := map[string][]int{}
 	for j, item := range right {
-		p.right = append(p.right, passed(item, j, 1))
+		p.right = append(p.right, node.Passed(item, j, 1))
 		key, ok := matchKey(item, matches, o, func(m match) string { return m.right })
 		if ok && (!o.firstOnly || len(byKey[key]) == 0) {
 			byKey[key] = append(byKey[key], j)
 		}
 	}
 	for i, item := range left {
-		p.left = append(p.left, passed(item, i, 0))
+		p.left = append(p.left, node.Passed(item, i, 0))
 		key, ok := matchKey(item, matches, o, func(m match) string { return m.left })
 		if !ok {
 			continue

@@ -38,7 +38,7 @@ func executeMergeOld(ctx context.Context, call *node.Call) (*node.Result, error)
 	case "mergeByIndex":
 		return mergeByIndex(ctx, call, flat)
 	case "wait":
-		return outputs(workflow.Items{{JSON: []byte(`{}`), PairedItem: allOf(left, 0)}}), nil
+		return node.Outputs(workflow.Items{{JSON: []byte(`{}`), PairedItem: allOf(left, 0)}}), nil
 	case "passThrough":
 		output, err := choice(ctx, call, 0, "output", "input1")
 		if err != nil {
@@ -63,15 +63,15 @@ func executeMergeOld(ctx context.Context, call *node.Call) (*node.Result, error)
 	p := pair(left, right, []match{{key1, key2}}, flat)
 	switch mode {
 	case "keepKeyMatches":
-		return outputs(p.leftItems(true)), nil
+		return node.Outputs(p.leftItems(true)), nil
 	case "removeKeyMatches":
-		return outputs(p.leftItems(false)), nil
+		return node.Outputs(p.leftItems(false)), nil
 	}
 	overwrite, err := choice(ctx, call, 0, "overwrite", "always")
 	if err != nil {
 		return nil, err
 	}
-	return outputs(p.overlaid(overwrite)), nil
+	return node.Outputs(p.overlaid(overwrite)), nil
 }
 
 // overlaid gives every left item, with the fields of the last right item that
@@ -114,12 +114,12 @@ func mergeByIndex(ctx context.Context, call *node.Call, o mergeOptions) (*node.R
 	for i := range count {
 		var parts []part
 		if i < len(left) {
-			parts = append(parts, part{passed(left[i], i, 0), 0})
+			parts = append(parts, part{node.Passed(left[i], i, 0), 0})
 		}
 		if i < len(right) {
-			parts = append(parts, part{passed(right[i], i, 1), 1})
+			parts = append(parts, part{node.Passed(right[i], i, 1), 1})
 		}
 		out = append(out, o.combine(parts))
 	}
-	return outputs(out), nil
+	return node.Outputs(out), nil
 }

@@ -52,7 +52,7 @@ func executeSet(ctx context.Context, call *node.Call) (*node.Result, error) {
 			out = append(out, item)
 		}
 	}
-	return outputs(out), nil
+	return node.Outputs(out), nil
 }
 
 // setCopies is how often each item is put out. Duplicates are for trying a

@@ -27,7 +27,7 @@ func SetOld() *node.Type {
 				}
 				out = append(out, item)
 			}
-			return outputs(out), nil
+			return node.Outputs(out), nil
 		},
 	}
 }

@@ -137,10 +137,10 @@ func route(ctx context.Context, call *node.Call, rules int, to func(item int) ([
 			chosen = []int{otherwise}
 		}
 		for _, output := range chosen {
-			out[output] = append(out[output], passed(item, i, 0))
+			out[output] = append(out[output], node.Passed(item, i, 0))
 		}
 	}
-	return outputs(out...), nil
+	return node.Outputs(out...), nil
 }
 
 // switchByExpression sends items to the output whose index is computed.
@@ -150,7 +150,7 @@ func switchByExpression(ctx context.Context, call *node.Call) (*node.Result, err
 		index, err := outputIndex(ctx, call, i, len(out))
 		switch {
 		case err == nil:
-			out[index] = append(out[index], passed(item, i, 0))
+			out[index] = append(out[index], node.Passed(item, i, 0))
 		case !call.Survives(ctx, err):
 			return nil, err
 		default:
@@ -158,7 +158,7 @@ func switchByExpression(ctx context.Context, call *node.Call) (*node.Result, err
 			out[0] = append(out[0], node.ErrorItem(err.Error(), nil))
 		}
 	}
-	return outputs(out...), nil
+	return node.Outputs(out...), nil
 }
 
 func outputIndex(ctx context.Context, call *node.Call, item, count int) (int, error) {

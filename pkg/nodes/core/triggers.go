@@ -65,7 +65,7 @@ func NoOp() *node.Type {
 func passAll(items workflow.Items) *node.Result {
 	out := make(workflow.Items, len(items))
 	for i, item := range items {
-		out[i] = passed(item, i, 0)
+		out[i] = node.Passed(item, i, 0)
 	}
-	return outputs(out)
+	return node.Outputs(out)
 }

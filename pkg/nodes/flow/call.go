@@ -17,15 +17,6 @@ func survivable(ctx context.Context, call *node.Call, err error) (*engine.NodeEr
 	return failure, call.Survives(ctx, err)
 }
 
-// allOf is the lineage of what was made from all of n items.
-func allOf(n int) workflow.PairedItems {
-	all := make(workflow.PairedItems, n)
-	for i := range all {
-		all[i].Item = i
-	}
-	return all
-}
-
 func output(items workflow.Items) *node.Result {
 	if items == nil {
 		items = workflow.Items{}

@@ -64,7 +64,7 @@ func (c *caller) startOne(ctx context.Context) (*node.Result, error) {
 		}
 	}
 	if failure, ok := survivable(ctx, c.call, err); ok {
-		return output(workflow.Items{node.ErrorItem(failure.Message, allOf(len(c.items)))}), nil
+		return output(workflow.Items{node.ErrorItem(failure.Message, workflow.PairedWithAll(len(c.items)))}), nil
 	}
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (c *caller) endOne(ctx context.Context) (*node.Result, error) {
 		if _, ok := survivable(ctx, c.call, failure); !ok {
 			return nil, failure
 		}
-		item := node.ErrorItem(failure.Message, allOf(len(c.items)))
+		item := node.ErrorItem(failure.Message, workflow.PairedWithAll(len(c.items)))
 		item.Metadata = link(c.call, child, true)
 		return output(workflow.Items{item}), nil
 	}
@@ -101,7 +101,7 @@ func (c *caller) endOne(ctx context.Context) (*node.Result, error) {
 	items := childItems(child)
 	for i := range items {
 		// As many out as in: n8n takes them for the same ones.
-		if items[i].PairedItem = allOf(len(c.items)); len(items) == len(c.items) {
+		if items[i].PairedItem = workflow.PairedWithAll(len(c.items)); len(items) == len(c.items) {
 			items[i].PairedItem = workflow.Paired(i)
 		}
 	}

@@ -76,11 +76,11 @@ func aggregateFields(ctx context.Context, call *node.Call, required bool) (*node
 		}
 		put(&object, f.output, list(values), dots)
 	}
-	made := workflow.Item{JSON: object.JSON(), PairedItem: pairedAll(len(items))}
+	made := workflow.Item{JSON: object.JSON(), PairedItem: workflow.PairedWithAll(len(items))}
 	if err := includeBinaries(ctx, call, &made); err != nil {
 		return nil, err
 	}
-	result := outputs(workflow.Items{made})
+	result := node.Outputs(workflow.Items{made})
 	for _, field := range missing {
 		hint(result, "The field '"+field+"' wasn't found in any input item")
 	}
@@ -193,11 +193,11 @@ func aggregateAll(ctx context.Context, call *node.Call) (*node.Result, error) {
 	}
 	var object jsonobject.Object
 	object.Set(destination, list(data))
-	made := workflow.Item{JSON: object.JSON(), PairedItem: pairedAll(len(items))}
+	made := workflow.Item{JSON: object.JSON(), PairedItem: workflow.PairedWithAll(len(items))}
 	if err := includeBinaries(ctx, call, &made); err != nil {
 		return nil, err
 	}
-	return outputs(workflow.Items{made}), nil
+	return node.Outputs(workflow.Items{made}), nil
 }
 
 // wantedFields says which keys of the items are taken; nil is all.

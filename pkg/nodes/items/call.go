@@ -96,40 +96,13 @@ func dotted(ctx context.Context, call *node.Call) (bool, error) {
 	return !disabled, err
 }
 
-// passed is an input item on its way through, linked to itself.
-func passed(item workflow.Item, index, input int) workflow.Item {
-	if len(item.PairedItem) == 0 {
-		item.PairedItem = workflow.PairedItems{{Item: index, Input: input}}
-	}
-	return item
-}
-
 // passAll are the items of the first input on their way through.
 func passAll(call *node.Call) workflow.Items {
 	out := make(workflow.Items, len(call.Input(0)))
 	for i, item := range call.Input(0) {
-		out[i] = passed(item, i, 0)
+		out[i] = node.Passed(item, i, 0)
 	}
 	return out
-}
-
-// pairedAll is the lineage of what was made from all of n items.
-func pairedAll(n int) workflow.PairedItems {
-	all := make(workflow.PairedItems, n)
-	for i := range all {
-		all[i].Item = i
-	}
-	return all
-}
-
-// outputs makes the result of a node from its outputs, none of which is null.
-func outputs(lists ...workflow.Items) *node.Result {
-	for i := range lists {
-		if lists[i] == nil {
-			lists[i] = workflow.Items{}
-		}
-	}
-	return &node.Result{Result: engine.Result{Outputs: lists}}
 }
 
 // hint leaves a remark in the node's record for whoever looks at it.

@@ -97,7 +97,7 @@ func compareDatasets(ctx context.Context, call *node.Call) (*node.Result, error)
 			out[onlyInB] = append(out[onlyInB], b.item)
 		}
 	}
-	return outputs(out...), nil
+	return node.Outputs(out...), nil
 }
 
 func readComparison(ctx context.Context, call *node.Call) (c comparison, err error) {
@@ -169,7 +169,7 @@ func (c comparison) candidates(call *node.Call, in int) ([]candidate, error) {
 	items := call.Input(in)
 	list := make([]candidate, len(items))
 	for i, item := range items {
-		list[i] = candidate{item: passed(item, i, in), object: jsonobject.Parse(item.JSON)}
+		list[i] = candidate{item: node.Passed(item, i, in), object: jsonobject.Parse(item.JSON)}
 		var key strings.Builder
 		complete := true
 		for f, field := range fields {

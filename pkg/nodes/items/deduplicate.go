@@ -60,7 +60,7 @@ func seenInEarlierExecutions(ctx context.Context, call *node.Call) (*node.Result
 	if over := len(n.Hashes) - size; over > 0 {
 		n.Hashes = n.Hashes[over:]
 	}
-	result := outputs(kept, discarded)
+	result := node.Outputs(kept, discarded)
 	fresh := len(n.Hashes)
 	if len(h.hashes)+fresh > size {
 		hint(result, "The history holds its "+strconv.Itoa(size)+" values, so the oldest are forgotten. Choose a larger 'History Size' if their items may come again.")
@@ -174,7 +174,7 @@ func clearHistory(ctx context.Context, call *node.Call) (*node.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := outputs(passAll(call))
+	result := node.Outputs(passAll(call))
 	result.Memory, err = (&history{session: session}).append(note{Clear: true}, 0)
 	return result, err
 }

@@ -61,9 +61,9 @@ func limit(ctx context.Context, call *node.Call) (*node.Result, error) {
 	count = min(max(count, 0), len(items))
 	switch keep {
 	case "firstItems":
-		return outputs(items[:count]), nil
+		return node.Outputs(items[:count]), nil
 	case "lastItems":
-		return outputs(items[len(items)-count:]), nil
+		return node.Outputs(items[len(items)-count:]), nil
 	}
 	return nil, node.OperationError(-1, "The value '"+keep+"' of 'Keep' is unknown", "Choose firstItems or lastItems.")
 }

@@ -30,7 +30,7 @@ func RemoveDuplicates() *node.Type {
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
 			result, err := removeDuplicates(ctx, call)
 			if err != nil && call.Survives(ctx, err) {
-				return outputs(workflow.Items{node.ErrorItem(err.Error(), workflow.Paired(0))}), nil
+				return node.Outputs(workflow.Items{node.ErrorItem(err.Error(), workflow.Paired(0))}), nil
 			}
 			return result, err
 		},
@@ -106,7 +106,7 @@ func repeatedInInput(ctx context.Context, call *node.Call) (*node.Result, error)
 		}
 		out = append(out, item)
 	}
-	return outputs(out), nil
+	return node.Outputs(out), nil
 }
 
 // comparedFields is what is left of an item for the comparison.

@@ -41,7 +41,7 @@ func renameKeys(ctx context.Context, call *node.Call) (*node.Result, error) {
 		}
 		out = append(out, renamed)
 	}
-	return outputs(out), nil
+	return node.Outputs(out), nil
 }
 
 func renamed(ctx context.Context, call *node.Call, i int, item workflow.Item) (workflow.Item, error) {

@@ -114,7 +114,7 @@ func sortByFields(ctx context.Context, call *node.Call) (*node.Result, error) {
 	for i := range entries {
 		items[i] = entries[i].item
 	}
-	return outputs(items), nil
+	return node.Outputs(items), nil
 }
 
 // shuffled puts the items in a random order, which a repetition of the run
@@ -128,7 +128,7 @@ func shuffled(call *node.Call) *node.Result {
 		random = rand.New(rand.NewPCG(sum.Sum64(), 0))
 	}
 	random.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
-	return outputs(items)
+	return node.Outputs(items)
 }
 
 var returns = regexp.MustCompile(`\breturn\b`)
@@ -139,7 +139,7 @@ func sortByCode(ctx context.Context, call *node.Call) (*node.Result, error) {
 	items := passAll(call)
 	raw := gjson.GetBytes(call.Node.Parameters, "code")
 	if !raw.Exists() {
-		return outputs(items), nil // the editor's example, which changes nothing
+		return node.Outputs(items), nil // the editor's example, which changes nothing
 	}
 	code := raw.String()
 	if !returns.MatchString(code) {

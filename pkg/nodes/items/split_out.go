@@ -57,7 +57,7 @@ func splitOut(ctx context.Context, call *node.Call, rules splitRules) (*node.Res
 		}
 		out = append(out, made...)
 	}
-	result := outputs(out)
+	result := node.Outputs(out)
 	for _, field := range order {
 		if !found[field] {
 			hint(result, "The field '"+field+"' wasn't found in any input item")

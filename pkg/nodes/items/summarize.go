@@ -58,14 +58,14 @@ func summarize(ctx context.Context, call *node.Call, fieldRequired bool) (*node.
 	}
 	if len(missing) > 0 && fieldRequired {
 		if s.continueOnly {
-			return outputs(workflow.Items{{JSON: []byte(`{}`), PairedItem: pairedAll(len(items))}}), nil
+			return node.Outputs(workflow.Items{{JSON: []byte(`{}`), PairedItem: workflow.PairedWithAll(len(items))}}), nil
 		}
 		return nil, node.OperationError(-1, "The field '"+missing[0]+"' does not exist in any items", nestedAdvice(missing[0], s.dots))
 	}
 	groups := s.groups(sources)
 	var result *node.Result
 	if s.single {
-		result = outputs(workflow.Items{s.singleItem(sources, groups)})
+		result = node.Outputs(workflow.Items{s.singleItem(sources, groups)})
 	} else {
 		out := make(workflow.Items, 0, len(groups))
 		for _, g := range groups {
@@ -79,7 +79,7 @@ func summarize(ctx context.Context, call *node.Call, fieldRequired bool) (*node.
 			}
 			out = append(out, made)
 		}
-		result = outputs(out)
+		result = node.Outputs(out)
 	}
 	for _, field := range missing {
 		hint(result, "The field '"+field+"' does not exist in any items")
@@ -223,7 +223,7 @@ func (s summary) singleItem(sources []jsonobject.Object, groups []*group) workfl
 		}
 		at.json = s.summaryOf(sources, g).String()
 	}
-	return workflow.Item{JSON: []byte(root.String()), PairedItem: pairedAll(len(sources))}
+	return workflow.Item{JSON: []byte(root.String()), PairedItem: workflow.PairedWithAll(len(sources))}
 }
 
 // nestedSummary is a summary, or summaries by a name.
