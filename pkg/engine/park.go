@@ -77,12 +77,13 @@ func (t *tx) badWait(e *Entry, w *Wait) *NodeError {
 // its input and the status waiting.
 func (t *tx) park(job *OpenJob, res Result) {
 	e, progress := job.Entry, job.Progress
+	before := t.s.Resumption(&e)
 	progress.Earlier = progress.Earlier.with(job.SubRuns, job.Logs, res.Hints)
 	e.Progress, e.Resumption, e.Key = &progress, nil, ""
 	e.Waits++
 	t.delChildren(e.Wait) // the node has had their results
 	e.Wait = job.Token()
-	p := &Parked{Token: e.Wait, Entry: e, Wait: *res.Wait, Since: t.at, After: t.s.Meta.LastWebhook}
+	p := &Parked{Token: e.Wait, Entry: e, Wait: *res.Wait, Since: t.at, After: t.s.Meta.LastWebhook, Before: before}
 	if p.Wait.Kind == WaitWebhook {
 		_, t.s.Meta.LastWebhook, _ = SplitToken(p.Token)
 	}
@@ -365,7 +366,7 @@ func (s *State) Outcome() ([]workflow.Items, *NodeError) {
 // Resumption is what ended the last wait of an entry's run; nil when it did not
 // wait.
 func (s *State) Resumption(e *Entry) *Resumption {
-	if e.Resumption == nil || e.Resumption.Kind != WaitChildren {
+	if e.Resumption == nil || e.Resumption.Kind != WaitChildren || e.Resumption.Children != nil {
 		return e.Resumption
 	}
 	full := *e.Resumption
@@ -421,8 +422,8 @@ func (s *State) setAside(e *Entry) bool {
 }
 
 // forsake ends the wait of a run whose execution is over. A failed execution
-// keeps the run on its stack: a retry calls the node again, which asks its question
-// or makes its link anew, and goes on with a wait for children.
+// keeps the run on its stack: a retry calls the node again as before this wait, so that it asks its
+// question or makes its link anew, and goes on with a wait for children.
 func (t *tx) forsake(p *Parked, status Status) {
 	t.orphan(p)
 	t.unpark(p)
@@ -431,7 +432,7 @@ func (t *tx) forsake(p *Parked, status Status) {
 		e.Again = &p.Wait
 	} else {
 		t.delChildren(p.Token)
-		e.Waits, e.Wait = 0, ""
+		e.Waits, e.Wait, e.Resumption = e.Waits-1, "", p.Before
 	}
 	r := *t.s.Record(e.RunRef())
 	r.Status, r.Data = StatusCanceled, nil

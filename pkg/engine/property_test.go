@@ -145,6 +145,9 @@ func (w *world) run(s *engine.State, job *engine.OpenJob) engine.Result {
 	stops := !e.AsTool() && w.workflow.Node(e.Node).OnError == workflow.OnErrorUnset
 	if dice(8, "fails") == 0 && !(w.waits && stops) {
 		res.Error = &engine.NodeError{Message: fmt.Sprintf("%s failed", e.Node), NotRetryable: dice(4, "final") == 0}
+		if w.waits {
+			res.SubRuns = nil // attempts before a wait are made again when a retry asks for it anew
+		}
 		return res
 	}
 	if w.waits && e.Waits < 2 {

@@ -145,6 +145,9 @@ type Parked struct {
 	// After is the number of the webhook wait before this one, -1 for the first:
 	// a resume URL that was made before that one does not resume this one.
 	After int `json:"after"`
+	// Before is what ended the run's wait before this one: a retry of a failed execution
+	// calls the node again as it was called before it asked for this wait.
+	Before *Resumption `json:"before,omitempty"`
 }
 
 // ChildStart is an execution to be started for a parked run.
