@@ -31,10 +31,9 @@ func backup(t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
 	defer func() { _ = rdb.Close() }()
-	before := persistence(t, rdb, "rdb_saves")
-	require.NoError(t, rdb.BgSave(t.Context()).Err())
+	require.NoError(t, rdb.BgSave(t.Context()).Err()) // it has begun when this is answered
 	c.Await(within, func() string {
-		if persistence(t, rdb, "rdb_saves") == before {
+		if persistence(t, rdb, "rdb_bgsave_in_progress") != "0" {
 			return "the copy is not written"
 		}
 		return ""
