@@ -113,6 +113,8 @@ type Worker struct {
 	giveBack  context.CancelFunc
 	taking    sync.WaitGroup // of fetch
 	wg        sync.WaitGroup // of jobs
+	crew      *crew          // that runs them
+	ended     sync.Once
 	loops     sync.WaitGroup // of what goes on until the last job has ended
 	room      chan struct{}  // one token per unconfirmed result
 	abandoned atomic.Int64   // runs of node code that do not end
@@ -143,6 +145,7 @@ func New(c Config) *Worker {
 	w := &Worker{
 		config: c, log: c.Log.Named("worker").With(zap.String("worker", c.Name)),
 		held: map[engine.JobID]*heldJob{}, asked: map[Delivery]struct{}{}, room: make(chan struct{}, c.MaxUnconfirmed),
+		crew: newCrew(),
 	}
 	w.fetching, w.stopFetch = context.WithCancel(context.Background())
 	w.running, w.giveBack = context.WithCancel(context.Background())
@@ -168,6 +171,7 @@ func (w *Worker) Stop(ctx context.Context) {
 	w.wg.Wait()
 	w.giveBack()
 	w.loops.Wait()
+	w.ended.Do(w.crew.end)
 }
 
 // Drop stops jobs that no longer count.
@@ -218,7 +222,9 @@ func (w *Worker) fetch() {
 			}
 			continue
 		}
-		w.wg.Go(func() {
+		w.wg.Add(1)
+		w.crew.run(func() {
+			defer w.wg.Done()
 			defer func() { <-w.room }()
 			w.handle(delivery)
 		})
@@ -297,10 +303,10 @@ func (w *Worker) run(ctx context.Context, job *queue.Job, log *zap.Logger) (node
 		err    error
 	}
 	done := make(chan outcome, 1)
-	go func() {
+	w.crew.run(func() {
 		result, err := w.config.Runner.Run(ctx, job, nil)
 		done <- outcome{result, err}
-	}()
+	})
 	var over <-chan time.Time
 	if job.Deadline > 0 {
 		timer := time.NewTimer(time.Until(time.UnixMilli(job.Deadline)) + abandonAfter)
