@@ -16,11 +16,13 @@ import (
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
-// The modes of executions that others start, in n8n's words.
+// The modes of executions that others start, in n8n's words, and of those that
+// nobody says another of.
 const (
-	modeChild = "integrated"
-	modeError = "error"
-	modeRetry = "retry"
+	modeChild   = "integrated"
+	modeError   = "error"
+	modeRetry   = "retry"
+	modeTrigger = "trigger"
 )
 
 const (

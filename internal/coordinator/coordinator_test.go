@@ -61,6 +61,7 @@ func types() *node.Registry {
 		&node.Type{Spec: workflow.Spec{Type: "test.trigger", Versions: one, Trigger: true}},
 		&node.Type{Spec: workflow.Spec{Type: "n8n-nodes-base.executeWorkflowTrigger", Versions: one, Trigger: true}},
 		&node.Type{Spec: workflow.Spec{Type: "n8n-nodes-base.errorTrigger", Versions: one, Trigger: true}},
+		&node.Type{Spec: workflow.Spec{Type: "test.poll", Versions: one, Trigger: true, Polls: true}},
 		&node.Type{Spec: workflow.Spec{Type: "test.work", Versions: one}},
 		&node.Type{Spec: workflow.Spec{Type: "test.wait", Versions: one, ToolNode: true}, Waits: true},
 		&node.Type{Spec: workflow.Spec{Type: "test.agent", Versions: one, Accepts: []string{workflow.Tool}}},

@@ -112,7 +112,7 @@ func (x *execution) commit(c *Coordinator, now int64) state.Commit {
 		Status: meta.Status, Finished: meta.Status.Finished(), At: now,
 		WorkflowID: meta.WorkflowID, WorkflowName: meta.WorkflowName,
 		StartedAt: meta.StartedAt, StoppedAt: meta.StoppedAt,
-		Unsettled: meta.Status.Finished() && x.owes(),
+		Unsettled: meta.Status.Finished() && x.owes(), Quiet: x.foundNothing(),
 		NextSweep: now + c.config.SweepAfter.Milliseconds(),
 	}
 	switch {
@@ -122,6 +122,22 @@ func (x *execution) commit(c *Coordinator, now int64) state.Commit {
 		commit.NextSweep = now + idleSweep.Milliseconds()
 	}
 	return commit
+}
+
+// foundNothing reports whether the execution was begun to look for something new, and there
+// was nothing: then no node has left a record, and as in n8n nobody is to see that it was there.
+func (x *execution) foundNothing() bool {
+	if x.state.Meta.Mode != modeTrigger || x.state.Meta.Status != engine.StatusSuccess {
+		return false
+	}
+	for _, runs := range x.state.Run {
+		for _, record := range runs {
+			if record != nil {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // idleSweep is when the sweeper looks at an execution that only waits for a

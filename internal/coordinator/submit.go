@@ -41,7 +41,7 @@ func (c *Coordinator) Submit(ctx context.Context, sub *queue.Submission, answer 
 	}
 	mode := sub.Mode
 	if mode == "" {
-		mode = "trigger"
+		mode = modeTrigger
 	}
 	meta := engine.Meta{
 		ID: id, Mode: mode, WorkflowHash: p.workflow.Hash,

@@ -146,7 +146,7 @@ func (t *tx) settled(node *workflow.Node, e *Entry) ([]workflow.Items, bool) {
 	switch {
 	case t.pinned(node) && !(given && t.trigger(node)):
 		return []workflow.Items{t.workflow.PinData[node.Name]}, true
-	case t.trigger(node) && !node.Disabled:
+	case t.trigger(node) && !node.Disabled && (given || !t.polls(node)):
 		return t.s.Inputs(e), true
 	case node.Disabled:
 		inputs := t.s.Inputs(e)

@@ -64,6 +64,12 @@ func (m *Machine) trigger(n *workflow.Node) bool {
 	return spec != nil && spec.Trigger
 }
 
+// polls reports whether a trigger looks for its input itself.
+func (m *Machine) polls(n *workflow.Node) bool {
+	spec := m.spec(n)
+	return spec != nil && spec.Polls
+}
+
 // sequential reports whether the tools of a round run one by one (R19).
 func (m *Machine) sequential() bool { return m.workflow.Settings.ToolExecution == "sequential" }
 

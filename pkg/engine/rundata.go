@@ -11,6 +11,9 @@ const DefaultRunDataBytes = 256 << 20
 // JobField is the field of TableOpen that an open job is stored in.
 func JobField(id JobID) string { return jobField(id) }
 
+// RunField is the field of TableRun that the record of a node's run is stored in.
+func RunField(node string, run int) string { return runField(node, run) }
+
 // JobOf is the job whose field of TableOpen this is.
 func JobOf(field string) (id JobID, ok bool) {
 	name, ok := strings.CutPrefix(field, prefixJob)

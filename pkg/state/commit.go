@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -35,6 +36,9 @@ type Commit struct {
 	// Finished ends the execution for good: its keys get their expiry. It is
 	// implied by a finished Status.
 	Finished bool
+	// Quiet has a commit that finishes the execution leave no trace of it but its id: it is in no list,
+	// and its keys expire after a few minutes, in which its id cannot be used again.
+	Quiet bool
 	// Unsettled keeps a commit that finishes the execution from ending its sweeps, as
 	// others are still to be told of the end: ClaimStale hands it out, from NextSweep
 	// on, until Settle is called. It means nothing while the execution goes on.
@@ -69,7 +73,7 @@ const (
 //	      when questions change the last one is questions
 //	ARGV  1 version expected, "0" creates   2 execution   3 token   4 token field of the next version
 //	      5 status   6 next sweep, "" leaves it or, when it finishes, is none
-//	      7 expiry in ms, "" is unfinished   8 startedAt   9 stoppedAt
+//	      7 expiry in ms, "" is unfinished   8 startedAt   9 stoppedAt, "" when it finishes is a quiet end
 //	      10-13 number of strings that set fields of meta, stack, run, open (field, value, …)
 //	      14-17 number of fields to delete in each   18 strings of timers to set (at, member, …)   19 timers to clear
 //	      20-   all those strings in this order
@@ -100,6 +104,7 @@ elseif not creates then
 end
 
 local id, finishes = ARGV[2], ARGV[7] ~= ''
+local quiet = finishes and ARGV[9] == ''
 if finishes and not creates then call('ZREM', KEYS[5], id) end
 
 local at = 20
@@ -135,10 +140,10 @@ end
 if status ~= ARGV[5] then
   local index = {running = KEYS[7], waiting = KEYS[8], new = KEYS[9], success = KEYS[11], error = KEYS[12], canceled = KEYS[13]}
   if status then call('ZREM', index[status], id) end
-  call('ZADD', index[ARGV[5]], have[3] or ARGV[8], id)
+  if not quiet then call('ZADD', index[ARGV[5]], have[3] or ARGV[8], id) end
 end
 if finishes then
-  call('ZADD', KEYS[10], ARGV[9], id)
+  if not quiet then call('ZADD', KEYS[10], ARGV[9], id) end
   for i = 1, 4 do call('PEXPIRE', KEYS[i], ARGV[7]) end
 end
 if ARGV[6] ~= '' then
@@ -180,6 +185,9 @@ func (s *Store) Commit(ctx context.Context, commits []Commit) []error {
 	}
 	return errs
 }
+
+// quietMemory is how long the id of an execution is known that ended quietly.
+const quietMemory = 10 * time.Minute
 
 // noteDues notes what a commit has set, whether it was applied or not: its reply may be
 // lost, and what is noted too much costs one reading.
@@ -282,6 +290,9 @@ func (s *Store) commitCall(ctx context.Context, c *Commit) (*redis.Cmd, error) {
 		stopped = milliseconds(c.StoppedAt, c.At)
 		expiry = strconv.FormatInt(s.config.Retention.Milliseconds(), 10)
 		f.set(metaTable, fieldStopped, stopped)
+		if c.Quiet {
+			stopped, expiry = "", strconv.FormatInt(min(quietMemory, s.config.Retention).Milliseconds(), 10)
+		}
 	}
 	set, clear := scoresOf(c.Timers, func(timer string) string { return timerMember(c.Execution, timer) })
 

@@ -39,10 +39,12 @@ func ShardOf(id string) int {
 //	reprise:workflows                  hash   workflow id -> WorkflowRecord (JSON)
 //	reprise:workflows-revision         string counts the changes of reprise:workflows
 //	reprise:secret:<name>              string a key that all processes share
+//	reprise:slot:<trigger>             string the last moment of a trigger that was taken: Slot (JSON)
+//	reprise:lease:<name>               hash   holder, until (ms), and note of a lease
 //	reprise:turn:<name>                string whoever does <name> in this interval has set it
 //
 // An execution is in exactly one index; a finished one is in finished too, and while it is
-// unsettled also in active. Ids hold no colon, so that execution
+// unsettled also in active. One that ended quietly is in none of them. Ids hold no colon, so that execution
 // keys and shard keys cannot meet.
 
 // Our own fields of the meta hash. The engine's field names never begin with "~".
@@ -119,6 +121,10 @@ func (s *Store) namedWorkflowsKey() string { return s.prefix + ":workflows" }
 func (s *Store) workflowsRevisionKey() string { return s.prefix + ":workflows-revision" }
 
 func (s *Store) secretKey(name string) string { return s.prefix + ":secret:" + name }
+
+func (s *Store) slotKey(trigger string) string { return s.prefix + ":slot:" + trigger }
+
+func (s *Store) leaseKey(name string) string { return s.prefix + ":lease:" + name }
 
 func (s *Store) memoryKeys(session string) (messages, ids string) {
 	messages = fmt.Sprintf("%s:{m%03d}:memory:%s", s.prefix, ShardOf(session), session)

@@ -123,6 +123,9 @@ type Spec struct {
 	Versions []float64
 	// Trigger nodes start an execution; their input is their output.
 	Trigger bool
+	// Polls is a trigger that looks for its input itself: it is run like any other node
+	// when the execution was begun without input.
+	Polls bool
 	// ToolNode may be wired to an Agent as a tool.
 	ToolNode bool
 	// SubNode is never run by itself (models, memories, parsers).
