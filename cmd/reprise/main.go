@@ -6,6 +6,10 @@ import (
 	_ "time/tzdata" // workflows name time zones, images may lack them
 
 	"github.com/reprise-engine/reprise/internal/cli"
+	"github.com/reprise-engine/reprise/internal/isolation"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:])) }
+func main() {
+	isolation.Main()
+	os.Exit(cli.Main(os.Args[1:]))
+}

@@ -73,6 +73,10 @@ var Rules = []Rule{
 		Reason: "the runner runs in workers, and a worker has no way to Redis",
 	},
 	{
+		Package: "internal/isolation", Only: []string{"pkg/expression", "pkg/javascript"},
+		Reason: "a process that runs scripts knows how, and nothing of workflows, servers or secrets",
+	},
+	{
 		Package: "internal/telemetry", Never: []string{"pkg/state/...", "github.com/redis/..."},
 		Reason: "workers are observed too, and a worker has no way to Redis; what has to be asked there comes as a function",
 	},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-engine/reprise/internal/service"
 	"github.com/reprise-engine/reprise/internal/stack"
 )
 
@@ -53,6 +54,9 @@ may answer.`,
 			}
 			c.NATSURL, c.RedisURL, c.CredentialsFile = s.nats, s.redis, credentials
 			c.Workers, c.Coordinators, c.MockLLM, c.Log = workers, coordinators, true, log
+			if c.Code, err = service.CodeSettings(); err != nil {
+				return err
+			}
 			running, err := stack.Start(cmd.Context(), c)
 			if err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-engine/reprise/internal/mockllm"
 	"github.com/reprise-engine/reprise/internal/nodetypes"
+	"github.com/reprise-engine/reprise/internal/service"
 	"github.com/reprise-engine/reprise/internal/stack"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
@@ -144,6 +145,9 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	config := stack.Config{
 		NATSURL: o.nats, RedisURL: o.redis, Workers: o.workers, Coordinators: o.coordinators, HTTPAddr: o.http,
 		CredentialsFile: o.credentials, MockLLM: usesMock(w, docs...), Log: log,
+	}
+	if config.Code, err = service.CodeSettings(); err != nil {
+		return err
 	}
 	if o.script != "" {
 		if config.Script, err = readScript(o.script); err != nil {

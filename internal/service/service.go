@@ -99,6 +99,7 @@ type Worker struct {
 	HTTP           http.RoundTripper `env:"-"`
 	MaxResultBytes int               `env:"REPRISE_MAX_RESULT_BYTES" envDefault:"67108864" help:"greatest size of one node's output"`
 
+	Code
 	NATSAccess
 	Traces
 }
@@ -268,7 +269,12 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 	if err != nil {
 		return nil, err
 	}
-	evaluator, err := expression.New()
+	code, err := openCode(s.Code, log)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	evaluator, err := expression.NewWithConfig(code.evaluator)
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -277,6 +283,7 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 	go func() {
 		defer close(warmed)
 		if s.Warm {
+			code.warm()
 			if _, err := evaluator.Evaluate(ctx, &expression.Scope{}, 0, "={{ 1 + 1 }}"); err != nil {
 				log.Warn("JavaScript engine cannot be started", zap.Error(err))
 			}
@@ -290,6 +297,7 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 		client.CloseIdleConnections()
 		<-warmed
 		_ = evaluator.Close()
+		code.close()
 		conn.Close()
 		watch.tracing.Stop()
 	}
@@ -305,6 +313,7 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 			Registry:  nodetypes.RegistryWith(nodetypes.Config{MaxResponseBytes: int64(s.MaxResponse)}),
 			Evaluator: evaluator, Log: log, HTTP: &http.Client{Transport: watch.worker.RoundTripper(web)},
 			ObserveJob: watch.worker.Job, ObserveModel: watch.worker.ObserveModel,
+			Python:      code.python,
 			Credentials: secrets.Get, MaxResultBytes: s.MaxResultBytes,
 			Files: conn.Files(), MaxFileBytes: int64(s.MaxFile), InlineFileBytes: int64(s.InlineFile),
 			LoadMemory: func(ctx context.Context, session string, n int) ([]json.RawMessage, error) {

@@ -56,6 +56,8 @@ type Config struct {
 	// the machine of its user talks to servers beside it.
 	Egress      string
 	EgressAllow []string
+	// Code of the workers, as in the services.
+	Code service.Code
 	// WorkerHTTP, when not nil, carries the HTTP requests of nodes instead of the network.
 	WorkerHTTP http.RoundTripper
 	// SweepAfter and Lease as in the services; 0 is their default.
@@ -150,6 +152,7 @@ func (s *Stack) start(ctx context.Context, c Config) error {
 		p, err := service.StartWorker(ctx, service.Worker{
 			NATSURL: s.NATSURL, Pools: c.Pools, Concurrency: c.Concurrency, Lease: c.Lease,
 			Credentials: secrets, HTTP: c.WorkerHTTP, Egress: egress, EgressAllow: c.EgressAllow,
+			Code: c.Code,
 		}, c.Log)
 		if err != nil {
 			return err

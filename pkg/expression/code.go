@@ -76,6 +76,14 @@ func (e *Evaluator) RunCode(ctx context.Context, s *Scope, code Code) (CodeResul
 	if code.Timeout <= 0 {
 		code.Timeout = e.config.CodeTimeout
 	}
+	if tokens, ok := lex(code.Source); ok {
+		code.Source = rewrite(code.Source, tokens, false)
+	}
+	return RunCodeWith(ctx, e.scripts, s, code)
+}
+
+// RunCodeWith is RunCode with any runner, also of another language; code.Timeout is not 0.
+func RunCodeWith(ctx context.Context, scripts ScriptRunner, s *Scope, code Code) (CodeResult, error) {
 	globals := []byte("{}")
 	if code.Globals != nil {
 		var err error
@@ -83,15 +91,11 @@ func (e *Evaluator) RunCode(ctx context.Context, s *Scope, code Code) (CodeResul
 			return CodeResult{}, fmt.Errorf("globals of a script: %w", err)
 		}
 	}
-	source := code.Source
-	if tokens, ok := lex(source); ok {
-		source = rewrite(source, tokens, false)
-	}
 	calls, end := newCalls(ctx, code.Timeout, code.Calls)
 	defer end()
 	run := &codeRun{scope: s, calls: calls, each: code.Item == EachItem}
-	reply, err := e.scripts.RunScript(ctx, PreparedScript{
-		Source: source, Item: code.Item, Globals: string(globals), Scope: string(s.describeFor(&code)), Timeout: code.Timeout,
+	reply, err := scripts.RunScript(ctx, PreparedScript{
+		Source: code.Source, Item: code.Item, Globals: string(globals), Scope: string(s.describeFor(&code)), Timeout: code.Timeout,
 	}, run.host)
 	result := CodeResult{Logs: run.logs, Each: run.results}
 	if err != nil {

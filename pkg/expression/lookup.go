@@ -165,7 +165,11 @@ func orEmpty(raw json.RawMessage) json.RawMessage {
 }
 
 func marshalItems(items workflow.Items) json.RawMessage {
-	raw := []byte{'['}
+	size := 2
+	for i := range items {
+		size += len(items[i].JSON) + 48 // most have a lineage and no files
+	}
+	raw := append(make([]byte, 0, size), '[')
 	for i, item := range items {
 		if i > 0 {
 			raw = append(raw, ',')

@@ -9,6 +9,7 @@ import (
 // texts that are no expressions (the source of Code nodes).
 func FindReferences(raw json.RawMessage, code bool) References {
 	f := finder{nodes: map[string]bool{}}
+	python := code && isPython(raw)
 	eachText(raw, func(text string) {
 		if len(text) > 0 && text[0] == '=' {
 			for _, p := range split(text[1:]) {
@@ -17,7 +18,10 @@ func FindReferences(raw json.RawMessage, code bool) References {
 				}
 			}
 		}
-		if code && (len(text) == 0 || text[0] != '=') {
+		switch {
+		case python:
+			f.scanPython(text)
+		case code && (len(text) == 0 || text[0] != '='):
 			f.scan(text)
 		}
 	})

@@ -81,3 +81,26 @@ func TestFromAI(t *testing.T) {
 	_, err = e.Evaluate(t.Context(), &Scope{}, 0, "={{ $fromAI('no spaces') }}")
 	require.EqualError(t, err, "Invalid parameter key")
 }
+
+func TestFindReferencesOfPython(t *testing.T) {
+	for _, row := range []struct {
+		name, code string
+		want       References
+	}{
+		{"none", "return [{'a': _x('y')} for _ in _items] # don't", References{}},
+		{"call", `# it's about _
+return _("It's").all()`, References{Nodes: []string{"It's"}}},
+		{"item", "return _('X').item.json", References{Nodes: []string{"X"}, Lineage: true}},
+		{"a run", "return _('X').all(0, 1)", References{Nodes: []string{"X"}, AllRuns: true}},
+		{"computed", "return _(name).all()", References{All: true, AllRuns: true}},
+		{"composed", "return _('X' + y).all()", References{All: true, AllRuns: true}},
+		{"node", `a = _node["X"]["json"]; b = _node.Y.json`, References{Nodes: []string{"X", "Y"}}},
+		{"all nodes", "for name in names: _node[name]", References{All: true}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			raw, err := json.Marshal(map[string]string{"language": "python", "pythonCode": row.code})
+			require.NoError(t, err)
+			require.Equal(t, row.want, FindReferences(raw, true))
+		})
+	}
+}
