@@ -1,5 +1,6 @@
 // Package http holds the HTTP Request node (n8n-nodes-base.httpRequest) and the
-// same node as an agent's tool (httpRequestTool), and the nodes that are requests of one
+// same node as an agent's tool (httpRequestTool; its elder, langchain.toolHttpRequest, has placeholders
+// where a model's arguments go), and the nodes that are requests of one
 // kind: GraphQL (graphql) and RSS Read (rssFeedRead), each also as a tool.
 //
 // Parameters are evaluated for each item; the requests of a batch then run at
@@ -36,6 +37,7 @@ import (
 const (
 	TypeRequest = "n8n-nodes-base.httpRequest"
 	TypeTool    = "n8n-nodes-base.httpRequestTool"
+	TypeOldTool = "@n8n/n8n-nodes-langchain.toolHttpRequest"
 	TypeGraphQL = "n8n-nodes-base.graphql"
 	TypeFeed    = "n8n-nodes-base.rssFeedRead"
 )
@@ -69,6 +71,12 @@ func (c Config) Types() []*node.Type {
 			Once:     changesOnce,
 			Execute:  c.execute,
 			Describe: describe,
+		},
+		{
+			Spec:     workflow.Spec{Type: TypeOldTool, Versions: []float64{1, 1.1}, ToolNode: true},
+			Once:     changesOnce,
+			Execute:  c.executeOldTool,
+			Describe: describeOldTool,
 		},
 		{
 			Spec:    workflow.Spec{Type: TypeGraphQL, Versions: []float64{1, 1.1}},
@@ -110,7 +118,7 @@ func changesOnce(n *workflow.Node) bool {
 
 // methodParameter is where a node's version keeps the method.
 func methodParameter(n *workflow.Node) string {
-	if n.TypeVersion < 3 {
+	if n.TypeVersion < 3 && n.Type != TypeOldTool {
 		return "requestMethod"
 	}
 	return "method"

@@ -49,7 +49,7 @@ func service(t testing.TB) *httptest.Server {
 		w.Header().Set("Content-Disposition", `attachment; filename="data.bin"`)
 		_, _ = w.Write([]byte{0, 1, 2, 250})
 	})
-	mux.HandleFunc("/echo", func(w nethttp.ResponseWriter, r *nethttp.Request) {
+	echo := func(w nethttp.ResponseWriter, r *nethttp.Request) {
 		body, _ := io.ReadAll(r.Body)
 		headers := map[string]string{}
 		for name, values := range r.Header {
@@ -57,7 +57,9 @@ func service(t testing.TB) *httptest.Server {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"method": r.Method, "path": r.URL.Path, "query": r.URL.RawQuery, "headers": headers, "body": string(body), "host": r.Host})
-	})
+	}
+	mux.HandleFunc("/echo", echo)
+	mux.HandleFunc("/echo/", echo)
 	mux.HandleFunc("/status/{code}", func(w nethttp.ResponseWriter, r *nethttp.Request) {
 		code, _ := strconv.Atoi(r.PathValue("code"))
 		if code == 204 {

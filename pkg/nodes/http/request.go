@@ -53,6 +53,10 @@ type options struct {
 	neverError      bool
 	splitLists      bool // a list becomes an item per element
 	legacyErrorBody bool // version 1 and 2 quote a JSON body as it is
+	// optimize shortens the answer of a tool; nil leaves it.
+	optimize *optimization
+	// certificate is shown to servers that ask for one; nil is none.
+	certificate *certificate
 }
 
 const (
@@ -132,6 +136,12 @@ func (p *parameters) readOptions() options {
 	}
 	if o.timeout <= 0 {
 		o.timeout = defaultTimeout
+	}
+	if p.call.Node.Type == TypeTool {
+		o.optimize = p.readOptimization()
+	}
+	if p.flag("provideSslCertificates", false) {
+		o.certificate = p.certificate()
 	}
 	return o
 }

@@ -37,7 +37,13 @@ func (resp *response) items(o options, input workflow.Item, index int) (workflow
 		item.Binary = map[string]workflow.Binary{o.property: resp.file}
 		return workflow.Items{item}, nil
 	}
-	body, err := resp.value(kind, o)
+	var body string
+	var err error
+	if o.optimize != nil {
+		kind, body, err = o.optimize.shorten(resp)
+	} else {
+		body, err = resp.value(kind, o)
+	}
 	if err != nil {
 		return nil, err
 	}

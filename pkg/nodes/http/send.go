@@ -243,6 +243,9 @@ func (r *request) redirect(next *nethttp.Request, via []*nethttp.Request) error 
 	if next.URL.Host == first.Host && (next.URL.Scheme == first.Scheme || next.URL.Scheme == "https") {
 		return nil
 	}
+	if r.options.certificate != nil {
+		return operationError("The service redirects to " + next.URL.Host + ", which would be shown the client certificate; call it itself if it may see that")
+	}
 	for name := range r.secrets.headers {
 		next.Header.Del(name)
 	}
@@ -272,13 +275,14 @@ var transports = struct {
 const maxTransports = 64
 
 type transportKey struct {
-	base     *nethttp.Transport
-	insecure bool
-	proxy    string
+	base        *nethttp.Transport
+	insecure    bool
+	proxy       string
+	certificate string // its digest
 }
 
 func transportFor(base nethttp.RoundTripper, o options) nethttp.RoundTripper {
-	if !o.insecure && o.proxy == "" {
+	if !o.insecure && o.proxy == "" && o.certificate == nil {
 		return base
 	}
 	if base == nil {
@@ -288,7 +292,10 @@ func transportFor(base nethttp.RoundTripper, o options) nethttp.RoundTripper {
 	if !ok { // a test's or a tracer's: it decides by itself
 		return base
 	}
-	key := transportKey{plain, o.insecure, o.proxy}
+	key := transportKey{base: plain, insecure: o.insecure, proxy: o.proxy}
+	if o.certificate != nil {
+		key.certificate = o.certificate.digest
+	}
 	transports.Lock()
 	defer transports.Unlock()
 	if t, ok := transports.of[key]; ok {
@@ -309,10 +316,11 @@ func transportFor(base nethttp.RoundTripper, o options) nethttp.RoundTripper {
 // about addresses are in DialContext and Proxy, and stay.
 func changed(plain *nethttp.Transport, o options) *nethttp.Transport {
 	t := plain.Clone()
+	if t.TLSClientConfig == nil {
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	o.certificate.present(t.TLSClientConfig)
 	if o.insecure {
-		if t.TLSClientConfig == nil {
-			t.TLSClientConfig = &tls.Config{}
-		}
 		t.TLSClientConfig.InsecureSkipVerify = true // the user's option, for this request only
 	}
 	proxy, err := url.Parse(o.proxy)

@@ -16,16 +16,16 @@ var supported = node.Support{
 	Limits: []node.Limit{
 		{
 			Parameter: "genericAuthType", Values: []string{"httpSslAuth"},
-			Advice: "use header, bearer, basic, digest, query, custom, OAuth1 or OAuth2 credentials",
+			Advice: "turn on \"SSL Certificates\" instead, beside another credential if the server wants one",
 		},
-		{Parameter: "provideSslCertificates", Advice: "put a proxy with the client certificate in front of the server"},
 	},
-	Note: "predefined credentials: those with a key, token or password, aws, Google service accounts, and OAuth2, whose tokens are renewed with a refresh token or client credentials",
+	Note: "predefined credentials: those with a key, token or password, aws, Google service accounts, and OAuth2, whose tokens are renewed with a refresh token or client credentials; the private key of a client certificate may have a passphrase, but not in PKCS #8 form",
 }
 
 // support by type.
 var support = map[string]node.Support{
 	TypeRequest: supported, TypeTool: supported,
+	TypeOldTool: {Options: []string{}, Note: "placeholders, fields and bodies that the model fills in, and an optimized response; what the model writes into a part of the URL is escaped"},
 	TypeGraphQL: {Options: []string{}}, TypeGraphQL + "Tool": {Options: []string{}},
 	TypeFeed: {Options: []string{"ignoreSSL", "customFields"}}, TypeFeed + "Tool": {Options: []string{"ignoreSSL", "customFields"}},
 }
