@@ -18,6 +18,8 @@ const (
 	typeSchedule = "n8n-nodes-base.scheduleTrigger"
 	typeCron     = "n8n-nodes-base.cron"
 	typeInterval = "n8n-nodes-base.interval"
+	typeFeed     = "n8n-nodes-base.rssFeedReadTrigger"
+	typeMailbox  = "n8n-nodes-base.emailReadImap"
 	typeRespond  = "n8n-nodes-base.respondToWebhook"
 )
 

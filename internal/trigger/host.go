@@ -31,6 +31,9 @@ type Store interface {
 	WorkflowsRevision(ctx context.Context) (int64, error)
 	NamedWorkflows(ctx context.Context) ([]state.WorkflowRecord, error)
 	Workflow(ctx context.Context, hash string) ([]byte, error)
+	// TakeSlot and Begun keep the polls of a trigger apart, see state.Store.
+	TakeSlot(ctx context.Context, trigger string, change func(state.Slot) (state.Slot, bool, error)) (state.Slot, error)
+	Begun(ctx context.Context, id engine.ExecutionID, first string) (stored, over bool, err error)
 }
 
 var _ Store = (*state.Store)(nil)

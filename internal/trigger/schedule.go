@@ -22,6 +22,8 @@ type schedule struct {
 	cron cron.Schedule
 	// every keeps each n-th moment only, counted from the first after the activation.
 	every int
+	// poll: the node itself looks for something new at each moment, in a worker.
+	poll bool
 }
 
 // next is the first moment after t; zero when there is none.
@@ -95,6 +97,11 @@ func schedulesOf(ctx context.Context, e Evaluator, s *source) ([]*schedule, erro
 			rules, read = p.get("triggerTimes.item").Array(), cronRule
 		case typeInterval:
 			rules, read = []gjson.Result{gjson.ParseBytes(n.Parameters)}, intervalRule
+		case typeFeed, typeMailbox:
+			rules, read = p.get("pollTimes.item").Array(), cronRule
+			if len(rules) == 0 {
+				rules = []gjson.Result{gjson.Parse(`{"mode":"everyMinute"}`)}
+			}
 		default:
 			continue
 		}
@@ -109,7 +116,7 @@ func schedulesOf(ctx context.Context, e Evaluator, s *source) ([]*schedule, erro
 			if err != nil {
 				return nil, fmt.Errorf("node %q, rule %d: %w", n.Name, i+1, err)
 			}
-			all = append(all, &schedule{source: s, node: n, rule: i, zone: zone, cron: times, every: every})
+			all = append(all, &schedule{source: s, node: n, rule: i, zone: zone, cron: times, every: every, poll: polls(n.Type)})
 		}
 	}
 	return all, nil

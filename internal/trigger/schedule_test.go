@@ -75,6 +75,8 @@ type fakes struct {
 	document  []byte
 	submitted []*queue.Submission
 	err       error
+	slots     map[string]state.Slot
+	stored    map[engine.ExecutionID]bool // and whether it is over
 }
 
 func (f *fakes) WorkflowsRevision(context.Context) (int64, error) { return 1, nil }
@@ -82,6 +84,20 @@ func (f *fakes) NamedWorkflows(context.Context) ([]state.WorkflowRecord, error) 
 	return []state.WorkflowRecord{f.record}, nil
 }
 func (f *fakes) Workflow(context.Context, string) ([]byte, error) { return f.document, nil }
+func (f *fakes) TakeSlot(_ context.Context, trigger string, change func(state.Slot) (state.Slot, bool, error)) (state.Slot, error) {
+	next, take, err := change(f.slots[trigger])
+	if take && err == nil {
+		if f.slots == nil {
+			f.slots = map[string]state.Slot{}
+		}
+		f.slots[trigger] = next
+	}
+	return next, err
+}
+func (f *fakes) Begun(_ context.Context, id engine.ExecutionID, _ string) (stored, over bool, err error) {
+	over, stored = f.stored[id]
+	return stored, over, nil
+}
 func (f *fakes) Submit(_ context.Context, s *queue.Submission) (engine.ExecutionID, error) {
 	if f.err == nil {
 		f.submitted = append(f.submitted, s)

@@ -85,7 +85,11 @@ func (c *scheduler) turn(ctx context.Context) time.Duration {
 	for _, s := range schedules {
 		at := c.due(s, now)
 		if !at.IsZero() {
-			if err := c.submit(ctx, s, at); err != nil {
+			begin := c.submit
+			if s.poll {
+				begin = c.poll
+			}
+			if err := begin(ctx, s, at); err != nil {
 				c.host.log.Warn("scheduled execution was not submitted; it is tried again", zap.String("workflow_id", s.id),
 					zap.String("node", s.node.Name), zap.Time("slot", at), zap.Error(err))
 				sleep = min(sleep, time.Second)
@@ -126,9 +130,12 @@ func (c *scheduler) due(s *schedule, now time.Time) time.Time {
 
 // submit stores the execution of a moment, if no other process did.
 func (c *scheduler) submit(ctx context.Context, s *schedule, at time.Time) error {
+	return c.begin(ctx, s, s.slotID(at), workflow.Items{{JSON: s.item(at)}})
+}
+
+func (c *scheduler) begin(ctx context.Context, s *schedule, id engine.ExecutionID, input workflow.Items) error {
 	_, err := c.host.Backend.Submit(ctx, &queue.Submission{
-		ID: s.slotID(at), WorkflowID: s.id, WorkflowHash: s.hash, Start: s.node.Name, Mode: "trigger",
-		Input: workflow.Items{{JSON: s.item(at)}},
+		ID: id, WorkflowID: s.id, WorkflowHash: s.hash, Start: s.node.Name, Mode: "trigger", Input: input,
 	})
 	var problem *queue.Problem
 	if errors.As(err, &problem) && problem.Code != queue.CodeUnavailable && problem.Code != queue.CodeFull && problem.Code != queue.CodeOverloaded {

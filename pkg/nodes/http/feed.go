@@ -56,9 +56,11 @@ func (c Config) executeFeed(ctx context.Context, call *node.Call) (*node.Result,
 }
 
 // readFeed evaluates the parameters of the RSS Read node.
-func (p *parameters) readFeed() *request {
+func (p *parameters) readFeed() *request { return p.feedAt("url") }
+
+func (p *parameters) feedAt(path string) *request {
 	r := &request{
-		method: nethttp.MethodGet, url: p.url(),
+		method: nethttp.MethodGet, url: p.address(path),
 		options: options{
 			timeout: time.Minute, follow: true, maxRedirects: maxFeedRedirects,
 			insecure: p.flag("options.ignoreSSL", false), format: "text",
