@@ -57,6 +57,9 @@ may answer.`,
 			if c.Code, err = service.CodeSettings(); err != nil {
 				return err
 			}
+			if c.Disk, err = service.DiskSettings(); err != nil {
+				return err
+			}
 			running, err := stack.Start(cmd.Context(), c)
 			if err != nil {
 				return err

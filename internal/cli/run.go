@@ -149,6 +149,9 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	if config.Code, err = service.CodeSettings(); err != nil {
 		return err
 	}
+	if config.Disk, err = service.DiskSettings(); err != nil {
+		return err
+	}
 	if o.script != "" {
 		if config.Script, err = readScript(o.script); err != nil {
 			return err

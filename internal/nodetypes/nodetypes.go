@@ -6,6 +6,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/ai"
 	"github.com/reprise-engine/reprise/pkg/nodes/approval"
 	"github.com/reprise-engine/reprise/pkg/nodes/core"
+	"github.com/reprise-engine/reprise/pkg/nodes/disk"
 	"github.com/reprise-engine/reprise/pkg/nodes/files"
 	"github.com/reprise-engine/reprise/pkg/nodes/flow"
 	"github.com/reprise-engine/reprise/pkg/nodes/http"
@@ -20,6 +21,8 @@ import (
 type Config struct {
 	// MaxResponseBytes bounds the answers that a run of an HTTP Request node gets.
 	MaxResponseBytes int64
+	// Folders are what the nodes that read and write files of the machine may reach.
+	Folders []string
 }
 
 // Registry returns a registry with all node types.
@@ -38,6 +41,7 @@ func RegistryWith(c Config) *node.Registry {
 	r.Register(values.Types()...)
 	r.Register(items.Types()...)
 	r.Register(files.Types()...)
+	r.Register(disk.Config{Folders: c.Folders}.Types()...)
 	r.Register(web.Types()...)
 	return r
 }

@@ -100,6 +100,7 @@ type Worker struct {
 	MaxResultBytes int               `env:"REPRISE_MAX_RESULT_BYTES" envDefault:"67108864" help:"greatest size of one node's output"`
 
 	Code
+	Disk
 	NATSAccess
 	Traces
 }
@@ -310,7 +311,7 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 		Name: name, Source: source{jobs}, Transport: conn, Log: log, Lease: s.Lease,
 		Announce: conn.AnnounceWorker, Slots: s.Concurrency, PoolSlots: slotsOf, Telemetry: watch.worker,
 		Runner: runner.New(runner.Config{
-			Registry:  nodetypes.RegistryWith(nodetypes.Config{MaxResponseBytes: int64(s.MaxResponse)}),
+			Registry:  nodetypes.RegistryWith(nodetypes.Config{MaxResponseBytes: int64(s.MaxResponse), Folders: s.FilesDirs}),
 			Evaluator: evaluator, Log: log, HTTP: &http.Client{Transport: watch.worker.RoundTripper(web)},
 			ObserveJob: watch.worker.Job, ObserveModel: watch.worker.ObserveModel,
 			Python:      code.python,

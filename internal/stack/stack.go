@@ -56,8 +56,9 @@ type Config struct {
 	// the machine of its user talks to servers beside it.
 	Egress      string
 	EgressAllow []string
-	// Code of the workers, as in the services.
+	// Code and Disk of the workers, as in the services.
 	Code service.Code
+	Disk service.Disk
 	// WorkerHTTP, when not nil, carries the HTTP requests of nodes instead of the network.
 	WorkerHTTP http.RoundTripper
 	// SweepAfter and Lease as in the services; 0 is their default.
@@ -152,7 +153,7 @@ func (s *Stack) start(ctx context.Context, c Config) error {
 		p, err := service.StartWorker(ctx, service.Worker{
 			NATSURL: s.NATSURL, Pools: c.Pools, Concurrency: c.Concurrency, Lease: c.Lease,
 			Credentials: secrets, HTTP: c.WorkerHTTP, Egress: egress, EgressAllow: c.EgressAllow,
-			Code: c.Code,
+			Code: c.Code, Disk: c.Disk,
 		}, c.Log)
 		if err != nil {
 			return err
