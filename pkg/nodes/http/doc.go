@@ -40,6 +40,7 @@ const (
 	TypeOldTool = "@n8n/n8n-nodes-langchain.toolHttpRequest"
 	TypeGraphQL = "n8n-nodes-base.graphql"
 	TypeFeed    = "n8n-nodes-base.rssFeedRead"
+	TypePoll    = "n8n-nodes-base.rssFeedReadTrigger"
 )
 
 // DefaultMaxResponseBytes bounds the bodies of a run's responses.
@@ -97,6 +98,10 @@ func (c Config) Types() []*node.Type {
 			Spec:     workflow.Spec{Type: TypeFeed + "Tool", Versions: []float64{1, 1.1, 1.2}, ToolNode: true},
 			Execute:  c.executeFeed,
 			Describe: describe,
+		},
+		{
+			Spec:    workflow.Spec{Type: TypePoll, Versions: []float64{1}, Trigger: true, Polls: true},
+			Execute: c.pollFeed,
 		},
 	}, support)
 }

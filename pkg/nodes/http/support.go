@@ -28,4 +28,5 @@ var support = map[string]node.Support{
 	TypeOldTool: {Options: []string{}, Note: "placeholders, fields and bodies that the model fills in, and an optimized response; what the model writes into a part of the URL is escaped"},
 	TypeGraphQL: {Options: []string{}}, TypeGraphQL + "Tool": {Options: []string{}},
 	TypeFeed: {Options: []string{"ignoreSSL", "customFields"}}, TypeFeed + "Tool": {Options: []string{"ignoreSSL", "customFields"}},
+	TypePoll: {Options: []string{}, Note: "the first poll notes what is there; see docs/triggers.md"},
 }
