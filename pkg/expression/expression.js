@@ -3,7 +3,7 @@
 (() => {
   'use strict';
   const n8n = globalThis.__n8n;
-  const { ExpressionError, globals, install, setScope, setIndex, setKeys, reword } = n8n;
+  const { ExpressionError, globals, install, setScope, setIndex, setKeys, setKeysOf, setPortion, hasPortion, forget, reword } = n8n;
   const DateTime = globals.DateTime;
   const compile = eval;
   const global = globalThis;
@@ -90,22 +90,67 @@
     return 'j' + stringify(text);
   };
 
-  // entry(id, item, definition, scope): definition and scope are "" when this
-  // VM has them. Answers "?" when it does not know the program.
-  globalThis.__entry = (id, item, definition, scope) => {
+  const answer = (program) => {
+    try {
+      return run(program);
+    } catch (e) {
+      if (e instanceof ExpressionError) {
+        return 'e' + stringify({ name: e.name, message: e.message, description: e.description, type: e.type });
+      }
+      if (outOfMemory(e)) throw e;
+      return 'u';
+    }
+  };
+
+  // Evaluating ahead stops after this many milliseconds and characters of answers.
+  const patience = 50;
+  const plenty = 1 << 16;
+  const clock = Date.now;
+
+  // One item after the other, as if each had been asked for.
+  const evaluateMany = (program, begin, count) => {
+    const started = clock();
+    const answers = [];
+    let size = 0;
+    try {
+      // What a program spoils must not be shared between programs; the keys that are fetched for it are its own.
+      if (program.items && !program.spoils) {
+        if (!hasPortion(begin, begin + count)) setPortion(begin, begin + count);
+      } else if (program.keys) setKeysOf(begin, begin + count);
+      for (let i = 0; i < count; i++) {
+        if (i > 0 && (size > plenty || clock() - started > patience)) break;
+        setIndex(begin + i);
+        const text = answer(program);
+        if (program.spoils) forget();
+        size += text.length;
+        answers.push(text);
+      }
+    } finally {
+      setKeysOf(0, 0);
+    }
+    return answers.join('\n');
+  };
+
+  // entry(id, item, count, definition, scope): definition and scope are "" when this
+  // VM has them. Answers "?" when it does not know the program, else for the item and, when
+  // there is time, for those after it, a line each.
+  globalThis.__entry = (id, item, count, definition, scope) => {
     try {
       if (scope) setScope(JSON.parse(scope));
       if (definition) {
-        const { parts, keys } = JSON.parse(definition);
+        const { parts, keys, items, spoils } = JSON.parse(definition);
         const program = parts.map((part) => (part.code ? compileCode(part) : part.text));
-        program.keys = keys;
+        Object.assign(program, { keys, items, spoils });
         programs.set(id, program);
       }
       const program = programs.get(id);
       if (!program) return '?';
-      setIndex(Number(item));
       setKeys(program.keys);
-      return run(program);
+      if (count !== '1') return evaluateMany(program, Number(item), Number(count));
+      setIndex(Number(item));
+      const text = answer(program);
+      if (program.spoils) forget();
+      return text;
     } catch (e) {
       if (e instanceof ExpressionError) {
         return 'e' + stringify({ name: e.name, message: e.message, description: e.description, type: e.type });

@@ -59,14 +59,26 @@
     perItem.clear();
   };
 
+  // A portion of the input that was fetched at once.
+  let from = 0;
+  let part = [];
   // keys are the fields of $json that the running expression reads, when that is known:
   // fetching them alone is much cheaper than a whole item.
   let keys;
   const setKeys = (next) => {
     keys = next;
   };
+  // The same of several items, fetched at once.
+  let keysFrom = 0;
+  let keysPart = [];
+  const setKeysOf = (begin, end) => {
+    keysFrom = begin;
+    keysPart = begin < end ? fetch('keysOf', { item: begin, end, keys }) : [];
+  };
   const json = () => {
-    if (!keys || perItem.has(`item ${index}`)) return itemAt(index)?.json;
+    const known = keysPart[index - keysFrom];
+    if (known) return known;
+    if (!keys || part[index - from] || perItem.has(`item ${index}`)) return itemAt(index)?.json;
     return cached(perItem, keys, () => fetch('keys', { item: index, keys }));
   };
   // whole: every item is one of the whole input, so that a script that changes
@@ -75,12 +87,16 @@
   const setWhole = (next) => {
     whole = next;
   };
-  // A portion of the input that was fetched at once.
-  let from = 0;
-  let part = [];
   const setPortion = (begin, end) => {
     from = begin;
     part = fetch('items', { item: begin, end }) ?? [];
+  };
+  const hasPortion = (begin, end) => begin === from && end === from + part.length;
+  // forget drops all that was fetched, when it may have been changed.
+  const forget = () => {
+    shared.clear();
+    perItem.clear();
+    part = [];
   };
   const itemAt = (i) => (whole ? inputItems()[i] : (part[i - from] ?? oneItem(i)));
   const oneItem = (i) => cached(i === index ? perItem : shared, `item ${i}`, () => fetch('item', { item: i }));
@@ -323,7 +339,7 @@
   };
 
   globalThis.__n8n = {
-    ...std, ExpressionError, ExpressionExtensionError, ask, fetch, globals, install, setScope, setIndex, setKeys, setWhole, setPortion, itemAt, inputItems, input,
+    ...std, ExpressionError, ExpressionExtensionError, ask, fetch, globals, install, setScope, setIndex, setKeys, setWhole, setPortion, hasPortion, setKeysOf, forget, itemAt, inputItems, input,
     nodes, reference, numbers, cached, shared, perItem, getScope: () => scope, getIndex: at,
   };
 })();

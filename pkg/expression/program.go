@@ -1,7 +1,6 @@
 package expression
 
 import (
-	"regexp"
 	"sync"
 	"sync/atomic"
 )
@@ -12,11 +11,16 @@ type program struct {
 	segments []segment
 	// fast: Go alone evaluates it, as far as can be told before.
 	fast bool
-	// mutates: it may change the data it reads, so that must be read again after.
-	mutates bool
+	// mutates: it may change globals of the VM, which must not be used again. spoils: it may
+	// change the data it reads, so that must be read again after.
+	mutates, spoils bool
 	// keys of $json that it reads, when these are all it can read; whole otherwise.
 	keys  []string
 	whole bool
+	// items: it uses items otherwise than through $json.
+	items bool
+	// alone: it took too long or too much when it was evaluated for several items at once.
+	alone atomic.Bool
 	err   *Error
 }
 
@@ -64,10 +68,6 @@ func (c *programs) get(text string) *program {
 	return p
 }
 
-// changes finds code that might change what it reads.
-var changes = regexp.MustCompile(`[^=!<>]=[^=>]|[&|?*/%+-]=|\+\+|--|\bdelete\b|\]\s*\(|` +
-	`\b(sort|reverse|push|pop|shift|unshift|splice|fill|copyWithin|assign|set\w*|define\w*|apply|call|bind)\b`)
-
 // compile compiles a text without its leading "=".
 func compile(text string) *program {
 	p := &program{id: lastProgram.Add(1), fast: true}
@@ -83,7 +83,10 @@ func compile(text string) *program {
 		}
 		if s.fast == nil {
 			p.fast = false
-			p.mutates = p.mutates || changes.MatchString(part.text)
+			tokens, _ := lex(part.text)
+			data, globals := mutation(tokens)
+			p.spoils, p.mutates = p.spoils || data, p.mutates || globals
+			p.items = p.items || readsItems(tokens)
 		}
 		keys, whole := jsonKeys(part.text)
 		p.keys, p.whole = append(p.keys, keys...), p.whole || whole

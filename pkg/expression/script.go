@@ -21,29 +21,52 @@ func (e *Evaluator) evaluateScript(ctx context.Context, s *Scope, item int, p *p
 	if e.expressions == nil {
 		return Value{}, errNoEngine
 	}
-	vm, reused, err := e.expressions.Acquire(ctx, s.sessionKey())
+	reply, width, err := e.ask(ctx, s, item, p)
+	if err != nil && width > 1 && ctx.Err() == nil { // the fault of a later item, perhaps
+		p.alone.Store(true)
+		reply, _, err = e.ask(ctx, s, item, p)
+	}
 	if err != nil {
 		return Value{}, err
+	}
+	return decodeReply(reply)
+}
+
+// ask returns the VM's answer, and for how many items the program was to be evaluated for it.
+func (e *Evaluator) ask(ctx context.Context, s *Scope, item int, p *program) (reply string, width int, err error) {
+	vm, reused, err := e.expressions.Acquire(ctx, s.sessionKey())
+	if err != nil {
+		return "", 0, err
 	}
 	defer e.expressions.Release(vm)
 	if p.mutates {
 		vm.Forget()
 	}
+	known, _ := vm.Session.(*session)
+	if known == nil {
+		known = &session{}
+		vm.Session = known
+	}
+	answers := known.of(p)
+	if reply, ok := answers.answer(item); ok {
+		return reply, 0, nil
+	}
+	width = answers.plan(s, p, item)
 	host := s.host()
-	id, index := strconv.FormatUint(p.id, 10), strconv.Itoa(item)
+	id, index, count := strconv.FormatUint(p.id, 10), strconv.Itoa(item), strconv.Itoa(width)
 	definition, scope := "", ""
 	if !reused {
 		definition, scope = p.definition(), string(s.describe())
 	}
-	reply, _, err := vm.Call(ctx, e.config.ExpressionTimeout, host, id, index, definition, scope)
+	reply, _, err = vm.Call(ctx, e.config.ExpressionTimeout, host, id, index, count, definition, scope)
 	if err == nil && reply == "?" {
-		reply, _, err = vm.Call(ctx, e.config.ExpressionTimeout, host, id, index, p.definition(), "")
+		reply, _, err = vm.Call(ctx, e.config.ExpressionTimeout, host, id, index, count, p.definition(), "")
 	}
 	if err != nil {
 		vm.Forget()
-		return Value{}, limitError(ctx, err)
+		return "", width, limitError(ctx, err)
 	}
-	return decodeReply(reply)
+	return answers.keep(item, reply), width, nil
 }
 
 // errNoEngine is returned by an Evaluator that New did not make.
@@ -115,7 +138,10 @@ func (p *program) definition() string {
 	raw, _ := json.Marshal(struct {
 		Parts []part   `json:"parts"`
 		Keys  []string `json:"keys,omitempty"`
-	}{parts, keys})
+		Items bool     `json:"items,omitempty"`
+		// Spoils has data fetched again after each item.
+		Spoils bool `json:"spoils,omitempty"`
+	}{parts, keys, p.whole || p.items, p.spoils})
 	return string(raw)
 }
 

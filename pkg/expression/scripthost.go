@@ -63,6 +63,17 @@ func (s *Scope) answer(op, arg string) (json.RawMessage, error) {
 			return selectKeys(item.JSON, q.Keys), nil
 		}
 		return nil, nil
+	case "keysOf":
+		input := s.input()
+		begin := min(max(q.Item, 0), len(input))
+		out := []byte{'['}
+		for i, item := range input[begin:max(begin, min(q.End, len(input)))] {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, selectKeys(item.JSON, q.Keys)...)
+		}
+		return append(out, ']'), nil
 	case "input":
 		return marshalItems(s.input()), nil
 	case "exists":

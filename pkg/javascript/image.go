@@ -101,7 +101,7 @@ func (im *Image) Acquire(ctx context.Context, key any) (vm *VM, reused bool, err
 	if len(im.idle) > 0 {
 		vm = im.take(0)
 		im.mu.Unlock()
-		vm.key = key
+		vm.key, vm.Session = key, nil
 		vm.reset(im.frozen)
 		return vm, false, nil
 	}

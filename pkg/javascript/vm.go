@@ -23,6 +23,9 @@ type VM struct {
 	roots   roots
 	limit   uint64
 	key     any
+	// Session is for what the caller wants to know when it gets the VM back as it left it; nil when the
+	// VM is fresh.
+	Session any
 	grown   uint32 // bytes of memory that were in use when it was last reset
 
 	// Of the call that runs.
