@@ -22,7 +22,9 @@ const base = "n8n-nodes-base."
 const maxParsedBytes = 64 << 20
 
 // Types returns the node types.
-func Types() []*node.Type { return []*node.Type{Extract(), Convert(), Compression()} }
+func Types() []*node.Type {
+	return []*node.Type{Extract(), Convert(), Compression(), MoveBinaryData(), ReadPDF()}
+}
 
 // failure is n8n's error of a node's own code for an item.
 func failure(item int, format string, args ...any) *engine.NodeError {

@@ -73,7 +73,7 @@ func extract(j *job) (workflow.Items, error) {
 	case "xlsx":
 		return j.xlsx(data)
 	case "pdf":
-		return j.pdf(data)
+		return j.pdf(data, j.text("options.password", ""))
 	case "text", "xml", "fromJson", "binaryToPropery":
 	default:
 		return nil, failure(j.item, "Files cannot be read as %q here", operation)
@@ -266,14 +266,22 @@ func cellJSON(cell string, kind excelize.CellType, asText bool) string {
 	return jsonobject.Quote(cell)
 }
 
-// pdf reads the text of a PDF. The reader panics on some damaged files, which is the file's fault.
-func (j *job) pdf(data []byte) (_ workflow.Items, err error) {
+// pdf reads the text of a PDF, with a password when it is encrypted. The reader panics on some damaged files, which is the file's fault.
+func (j *job) pdf(data []byte, password string) (_ workflow.Items, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = failure(j.item, "The PDF cannot be read: %v", p)
 		}
 	}()
-	r, err := pdf.NewReader(bytes.NewReader(data), int64(len(data)))
+	tries := []string{password, ""} // the reader asks until it is given nothing
+	r, err := pdf.NewReaderEncrypted(bytes.NewReader(data), int64(len(data)), func() string {
+		next := tries[0]
+		tries = tries[len(tries)-1:]
+		return next
+	})
+	if errors.Is(err, pdf.ErrInvalidPassword) {
+		return nil, failure(j.item, "The PDF is encrypted: %s", map[bool]string{true: "give its password", false: "the password is wrong"}[password == ""])
+	}
 	if err != nil {
 		return nil, failure(j.item, "The PDF cannot be read: %v", err)
 	}
