@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/files"
 	"github.com/reprise-engine/reprise/pkg/nodes/flow"
 	"github.com/reprise-engine/reprise/pkg/nodes/http"
+	"github.com/reprise-engine/reprise/pkg/nodes/imap"
 	"github.com/reprise-engine/reprise/pkg/nodes/items"
 	"github.com/reprise-engine/reprise/pkg/nodes/mail"
 	"github.com/reprise-engine/reprise/pkg/nodes/text"
@@ -37,6 +38,7 @@ func RegistryWith(c Config) *node.Registry {
 	r.Register(flow.Types()...)
 	r.Register(approval.Types()...)
 	r.Register(mail.Types()...)
+	r.Register(imap.Types()...)
 	r.Register(text.Types()...)
 	r.Register(values.Types()...)
 	r.Register(items.Types()...)

@@ -19,13 +19,20 @@ import (
 // startTwo starts two coordinators, as processes with an HTTP address each, and a worker.
 func startTwo(t *testing.T) (c *cluster.Cluster, labs [2]*lab) {
 	t.Helper()
+	c, labs = newTwo(t)
+	c.StartAll()
+	return c, labs
+}
+
+// newTwo are those of startTwo, not started.
+func newTwo(t *testing.T) (c *cluster.Cluster, labs [2]*lab) {
+	t.Helper()
 	c = cluster.New(t, cluster.Options{Coordinators: 2, Workers: 1})
 	for i, p := range c.Coordinators {
 		addr := fmt.Sprintf("127.0.0.1:%d", cluster.FreePort(t))
 		p.Env = append(p.Env, "REPRISE_HTTP_ADDR="+addr, "REPRISE_WEBHOOK_TIMEOUT=40s", "REPRISE_SIGNING_KEY=a key that is as long as keys must be")
 		labs[i] = &lab{&stack.Stack{Conn: c.Conn, PublicURL: "http://" + addr}}
 	}
-	c.StartAll()
 	return c, labs
 }
 

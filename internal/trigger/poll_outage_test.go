@@ -1,13 +1,22 @@
 package trigger_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapserver"
+	"github.com/emersion/go-imap/v2/imapserver/imapmemserver"
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
@@ -100,4 +109,82 @@ func TestEachEntryOnceWithTwoCoordinators(t *testing.T) {
 	_, err := c.Conn.ActivateWorkflow(t.Context(), "news", false)
 	require.NoError(t, err)
 	require.Equal(t, want, labs[0].given(t, "news", "Feed", "guid"), "neither lost nor doubled, and nothing of the polls that found nothing")
+}
+
+// mailServer is a mail server on loopback with the mailbox of ann.
+func mailServer(t *testing.T) (port int, user *imapmemserver.User) {
+	t.Helper()
+	user = imapmemserver.NewUser("ann", "secret-word")
+	require.NoError(t, user.Create("INBOX", nil))
+	memory := imapmemserver.New()
+	memory.AddUser(user)
+	server := imapserver.New(&imapserver.Options{
+		NewSession:   func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) { return memory.NewSession(), nil, nil },
+		InsecureAuth: true, Logger: log.New(io.Discard, "", 0),
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close(); <-done })
+	return listener.Addr().(*net.TCPAddr).Port, user
+}
+
+type literal struct {
+	io.Reader
+	size int64
+}
+
+func (l literal) Size() int64 { return l.size }
+
+// Every mail begins an execution once, though a coordinator and the worker are killed meanwhile, and is
+// marked as read in the end. Only the worker has the password.
+func TestEachMailOnceWithTwoCoordinators(t *testing.T) {
+	port, user := mailServer(t)
+	c, labs := newTwo(t)
+	file := filepath.Join(t.TempDir(), "credentials.json")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil,
+		`[{"id":"post","name":"Post","type":"imap","data":{"host":"127.0.0.1","port":%d,"secure":false,"user":"ann","password":"secret-word"}}]`, port), 0o600))
+	for _, w := range c.Workers {
+		w.Env = append(w.Env, "REPRISE_CREDENTIALS_FILE="+file)
+	}
+	c.StartAll()
+	want := map[string]int{}
+	deliver := func(n int) {
+		t.Helper()
+		for range n {
+			subject := fmt.Sprint("mail ", len(want))
+			text := "From: bob@example.com\r\nSubject: " + subject + "\r\n\r\nHello\r\n"
+			_, err := user.Append("INBOX", literal{bytes.NewReader([]byte(text)), int64(len(text))}, &imap.AppendOptions{Time: time.Now()})
+			require.NoError(t, err)
+			want[subject] = 1
+		}
+	}
+	deliver(2)
+	trigger := node("Post", "n8n-nodes-base.emailReadImap", 2, object{"pollTimes": pollTimes(everySecond)})
+	trigger["credentials"] = object{"imap": object{"id": "post", "name": "Post"}}
+	labs[0].activate(t, flow("post", trigger, node("After", noOp, 1, object{})))
+	arrived := func() {
+		t.Helper()
+		require.Eventually(t, func() bool { return len(labs[0].given(t, "post", "Post", "subject")) >= len(want) }, within, 100*time.Millisecond)
+	}
+	arrived()
+	deliver(2)
+	c.Coordinators[1].Kill()
+	deliver(2)
+	arrived()
+	c.Start(c.Coordinators[1])
+	c.AwaitReady(c.Coordinators[1])
+	deliver(2)
+	c.Workers[0].Kill()
+	deliver(1)
+	c.Start(c.Workers[0])
+	arrived()
+	require.Eventually(t, func() bool {
+		data, err := user.Status("INBOX", &imap.StatusOptions{NumUnseen: true})
+		return err == nil && *data.NumUnseen == 0
+	}, within, 50*time.Millisecond, "they are marked as read")
+	_, err := c.Conn.ActivateWorkflow(t.Context(), "post", false)
+	require.NoError(t, err)
+	require.Equal(t, want, labs[0].given(t, "post", "Post", "subject"))
 }

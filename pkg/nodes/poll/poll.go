@@ -53,8 +53,9 @@ type History struct {
 	Mark json.RawMessage
 	// First: nothing was ever noted.
 	First bool
-	// Again: an earlier attempt of this run has noted already what it found.
-	Again bool
+	// Again: an earlier attempt of this run has noted already what it found, and left OwnMark.
+	Again   bool
+	OwnMark json.RawMessage
 
 	session, run string
 	keys         []string // oldest first
@@ -94,7 +95,7 @@ func Load(ctx context.Context, call *node.Call) (*History, error) {
 			return nil, fmt.Errorf("read what earlier polls saw: %w", err)
 		}
 		if h.run != "" && n.Run == h.run {
-			h.Again = true
+			h.Again, h.OwnMark = true, n.Mark
 			for _, hash := range n.Found {
 				h.own[hash] = true
 			}
