@@ -109,9 +109,7 @@ type batch struct {
 
 // attempt does a group once and returns the work whose commit was refused.
 func (l *lane) attempt(group []*work) (refused []*work) {
-	ctx, cancel := context.WithTimeout(l.c.ctx, storeTimeout)
-	defer cancel()
-	batches := l.load(ctx, group)
+	batches := l.load(group)
 	var commits []state.Commit
 	var written []*batch
 	now := l.c.now()
@@ -124,7 +122,7 @@ func (l *lane) attempt(group []*work) (refused []*work) {
 		if b.x == nil || len(b.work) == 0 {
 			continue
 		}
-		if err := l.storeMemory(ctx, b.x); err != nil {
+		if err := l.storeMemory(b.x); err != nil {
 			b.fail(l, err)
 			continue
 		}
@@ -133,7 +131,7 @@ func (l *lane) attempt(group []*work) (refused []*work) {
 			commits = append(commits, b.x.commit(l.c, now))
 		}
 	}
-	errs := l.commit(ctx, commits)
+	errs := l.commit(commits)
 	var done []*batch
 	for _, b := range written {
 		var err error
@@ -164,10 +162,12 @@ func (l *lane) attempt(group []*work) (refused []*work) {
 	return refused
 }
 
-func (l *lane) commit(ctx context.Context, commits []state.Commit) []error {
+func (l *lane) commit(commits []state.Commit) []error {
 	if len(commits) == 0 {
 		return nil
 	}
+	ctx, cancel := l.exchange()
+	defer cancel()
 	failpoint.Hit("before-commit")
 	start := time.Now()
 	errs := l.c.config.Store.Commit(ctx, commits)
@@ -176,8 +176,13 @@ func (l *lane) commit(ctx context.Context, commits []state.Commit) []error {
 	return errs
 }
 
+// exchange bounds one exchange with Redis.
+func (l *lane) exchange() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(l.c.ctx, storeTimeout)
+}
+
 // load sorts a group by execution and brings those into memory that are not there.
-func (l *lane) load(ctx context.Context, group []*work) []*batch {
+func (l *lane) load(group []*work) []*batch {
 	var batches []*batch
 	byID := map[engine.ExecutionID]*batch{}
 	var missing []engine.ExecutionID
@@ -204,6 +209,8 @@ func (l *lane) load(ctx context.Context, group []*work) []*batch {
 	if len(missing) == 0 {
 		return batches
 	}
+	ctx, cancel := l.exchange()
+	defer cancel()
 	stored, err := l.c.config.Store.Load(ctx, missing)
 	for i, id := range missing {
 		b := byID[id]
@@ -215,13 +222,20 @@ func (l *lane) load(ctx context.Context, group []*work) []*batch {
 			b.ended = fmt.Errorf("execution %s: %w", id, errNotFound)
 			continue
 		}
-		b.x, b.ended = l.c.restore(ctx, id, stored[i])
+		b.x, b.ended = l.restore(id, stored[i])
 		if b.x != nil {
 			b.x.current = true
 			l.cache[id] = b.x
 		}
 	}
 	return batches
+}
+
+// restore is the coordinator's, in an exchange of its own: loading may have taken long.
+func (l *lane) restore(id engine.ExecutionID, stored *state.Stored) (*execution, error) {
+	ctx, cancel := l.exchange()
+	defer cancel()
+	return l.c.restore(ctx, id, stored)
 }
 
 // restore builds an execution from its stored form.
@@ -314,7 +328,12 @@ func (b *batch) fail(l *lane, err error) {
 
 // storeMemory appends to conversations, before the commit that makes it count:
 // a repeat of the event finds the appends done.
-func (l *lane) storeMemory(ctx context.Context, x *execution) error {
+func (l *lane) storeMemory(x *execution) error {
+	if len(x.memory) == 0 {
+		return nil
+	}
+	ctx, cancel := l.exchange()
+	defer cancel()
 	for _, m := range x.memory {
 		if err := l.c.config.Store.AppendMemory(ctx, m.Session, m.id, m.Messages); err != nil {
 			return fmt.Errorf("append to conversation of execution %s: %w", x.id, err)

@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -227,7 +228,7 @@ func (p *process) awaitReady(addr string) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if pong(ctx, addr) {
+		if answers(ctx, addr, p.cmd.Process.Pid) {
 			return nil
 		}
 		select {
@@ -240,9 +241,10 @@ func (p *process) awaitReady(addr string) error {
 	}
 }
 
-// pong reports whether a server at addr takes commands. A server with a
+// answers reports whether the server at addr takes commands and is the process pid: a port that
+// was free may have gone to a server of somebody else, and ours is about to end. A server with a
 // password is ready when it asks for it; one that still loads its data is not.
-func pong(ctx context.Context, addr string) bool {
+func answers(ctx context.Context, addr string, pid int) bool {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -250,13 +252,13 @@ func pong(ctx context.Context, addr string) bool {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(time.Second))
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+	if _, err := conn.Write([]byte("PING\r\nINFO server\r\nQUIT\r\n")); err != nil {
 		return false
 	}
-	buf := make([]byte, 64)
-	n, _ := conn.Read(buf)
-	answer := string(buf[:n])
-	return strings.HasPrefix(answer, "+PONG") || strings.HasPrefix(answer, "-NOAUTH")
+	said, _ := io.ReadAll(conn)
+	answer := string(said)
+	return strings.HasPrefix(answer, "-NOAUTH") ||
+		strings.HasPrefix(answer, "+PONG") && strings.Contains(answer, fmt.Sprintf("process_id:%d\r\n", pid))
 }
 
 func freePort() (int, error) {

@@ -36,8 +36,8 @@ type Config struct {
 	LookEvery time.Duration
 	// PoolSize is the number of connections, default 10 per CPU.
 	PoolSize int
-	// DialTimeout (default 2 s), ReadTimeout and WriteTimeout (default 3 s) of one attempt. A
-	// call is tried twice.
+	// DialTimeout (default 2 s), ReadTimeout and WriteTimeout (default 3 s) of one attempt, the latter
+	// counted from when something last moved. A call is tried twice.
 	DialTimeout, ReadTimeout, WriteTimeout time.Duration
 	// TLS replaces the TLS settings of a rediss:// URL.
 	TLS *tls.Config
@@ -128,6 +128,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if config.TLS != nil {
 		options.TLSConfig = config.TLS
 	}
+	options.Dialer = dialer(options)
 	if err := s.connect(ctx, options); err != nil {
 		return nil, wrap(err, "connect to redis at %s", s.addr)
 	}
@@ -174,7 +175,7 @@ func parseURL(list string) (*redis.UniversalOptions, error) {
 				"(rediss:// for TLS), and special characters of a password are percent-encoded")
 		}
 		if out == nil {
-			out = &redis.UniversalOptions{Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig, Dialer: o.Dialer}
+			out = &redis.UniversalOptions{Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig}
 			if o.Network == "unix" {
 				return nil, errors.New("state: unix sockets are not supported; use redis://host:port")
 			}
