@@ -139,7 +139,7 @@ func compileNode(w *workflow.Workflow, n *workflow.Node, registry *node.Registry
 		plan.Nodes = append(plan.Nodes, &brief)
 	}
 	if typ, ok := registry.Find(n.Type, n.TypeVersion); ok {
-		compiled.inline = typ.Inline && simple && own == 1 && n.Pool == ""
+		compiled.inline = typ.Inline && simple && own == 1 && n.Pool == "" && (typ.Apart == nil || !typ.Apart(n))
 		compiled.history = typ.History
 		compiled.waits, compiled.trigger = typ.Waits, typ.Trigger
 		compiled.once = once(w, n, typ)

@@ -26,6 +26,9 @@ func (r *Runner) runScript(base expression.Scope) func(context.Context, *node.Ca
 			Source: script.Code, Item: script.Item, GoOn: script.GoOn, Old: expression.OldCode(script.Old),
 			Globals: script.Globals, Timeout: script.Timeout, Calls: scriptCalls(call),
 		}
+		if script.Closed {
+			scope, code.Calls = expression.Scope{}, nil
+		}
 		run := r.config.Evaluator.RunCode
 		if script.Language == "python" {
 			if r.config.Python == nil {

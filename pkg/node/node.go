@@ -33,6 +33,9 @@ type Type struct {
 	// Inline types are cheap and have no side effects: the coordinator runs
 	// them itself when all their expressions are plain paths.
 	Inline bool
+	// Apart reports whether a node of an Inline type is none, since what it is told to do is
+	// not cheap; nil is never.
+	Apart func(*workflow.Node) bool
 	// History asks for the records of the node itself and of what fed it in
 	// its earlier runs (loops).
 	History bool
@@ -145,6 +148,9 @@ type Script struct {
 	Old string
 	// Globals are extra variables by name, as JSON (toolCode's query).
 	Globals map[string]json.RawMessage
+	// Closed: the code, which is the node's own, has nothing but Globals: no data of the execution and
+	// no helpers.
+	Closed bool
 	// Timeout ends the script; 0 is the process's default.
 	Timeout time.Duration
 }

@@ -18,6 +18,7 @@ func Merge() *node.Type {
 			RequiredInputs: mergeNeeds,
 		},
 		Inline:  true,
+		Apart:   mergesBySQL,
 		Execute: executeMerge,
 	}
 }
@@ -53,6 +54,8 @@ func executeMerge(ctx context.Context, call *node.Call) (*node.Result, error) {
 		return appendInputs(call), nil
 	case "chooseBranch":
 		return chooseBranch(ctx, call)
+	case "combineBySql":
+		return combineBySQL(ctx, call)
 	case "combine":
 	default:
 		return nil, &engine.NodeError{

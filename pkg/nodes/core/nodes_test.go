@@ -167,10 +167,6 @@ func TestMergeOptions(t *testing.T) {
 			}
 		})
 	}
-	call := nodestest.Call(Merge(), `{"mode":"combineBySql"}`, left, right)
-	if _, err := call.Type.Execute(context.Background(), call); err == nil {
-		t.Error("SQL must be refused, not guessed")
-	}
 }
 
 func TestMergeWaitsOnlyToChooseABranch(t *testing.T) {

@@ -21,10 +21,8 @@ var supported = map[string]node.Support{
 		Ignored: map[string]string{"renameFallbackOutput": "a name in the editor"},
 	},
 	base + "merge": {
-		Options: []string{"clashHandling", "disableDotNotation", "fuzzyCompare", "includeUnpaired", "multipleMatches"},
-		Limits: []node.Limit{{
-			Parameter: "mode", Values: []string{"combineBySql"}, Advice: "combine by fields, or in a Code node",
-		}},
+		Options: []string{"clashHandling", "disableDotNotation", "emptyQueryResult", "fuzzyCompare", "includeUnpaired", "multipleMatches"},
+		Note:    "SQL queries are AlaSQL's, with the limits of code; rows of a query do not know which items they came from",
 	},
 	base + "splitInBatches": {Options: []string{"reset"}},
 	base + "limit":          {Options: []string{}},
