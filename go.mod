@@ -53,6 +53,8 @@ require (
 	golang.org/x/image v0.48.0
 )
 
+require github.com/HugoSmits86/nativewebp v0.9.3
+
 require (
 	github.com/JohannesKaufmann/dom v0.3.1 // indirect
 	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2

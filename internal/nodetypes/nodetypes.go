@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/flow"
 	"github.com/reprise-engine/reprise/pkg/nodes/http"
 	"github.com/reprise-engine/reprise/pkg/nodes/imap"
+	"github.com/reprise-engine/reprise/pkg/nodes/images"
 	"github.com/reprise-engine/reprise/pkg/nodes/items"
 	"github.com/reprise-engine/reprise/pkg/nodes/mail"
 	"github.com/reprise-engine/reprise/pkg/nodes/text"
@@ -43,6 +44,7 @@ func RegistryWith(c Config) *node.Registry {
 	r.Register(values.Types()...)
 	r.Register(items.Types()...)
 	r.Register(files.Types()...)
+	r.Register(images.Types()...)
 	r.Register(disk.Config{Folders: c.Folders}.Types()...)
 	r.Register(web.Types()...)
 	return r
