@@ -62,28 +62,27 @@ func startChild(ctx context.Context, s start) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = childIn.Close() }()
 	reply, childOut, err := os.Pipe()
 	if err != nil {
-		_ = jobs.Close()
-		return nil, err
+		return nil, errors.Join(err, childIn.Close(), jobs.Close())
 	}
-	defer func() { _ = childOut.Close() }()
 	c := &child{
 		start: s, jobs: jobs, reply: reply, exited: make(chan struct{}),
 		out: bufio.NewWriterSize(jobs, 64<<10), in: bufio.NewReaderSize(reply, 64<<10),
 	}
-	program, err := executable()
-	if err != nil {
-		return nil, errors.Join(err, jobs.Close(), reply.Close())
-	}
 	c.cmd = &exec.Cmd{
-		Path: program, Args: s.args, Env: s.env, Dir: "/",
+		Args: s.args, Env: s.env, Dir: "/",
 		ExtraFiles: []*os.File{childIn, childOut}, Stderr: &c.stderr,
 		// Signals to the worker's group (Ctrl-C) are for the worker, which lets its jobs end.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
-	if err := c.cmd.Start(); err != nil {
+	if c.cmd.Path, err = executable(); err == nil {
+		err = c.cmd.Start()
+	}
+	// While these were open here, the end of the child would not be the end of what it says.
+	_ = childIn.Close()
+	_ = childOut.Close()
+	if err != nil {
 		return nil, errors.Join(err, jobs.Close(), reply.Close())
 	}
 	go func() {
