@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-engine/reprise/internal/links"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/state"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -19,7 +20,7 @@ import (
 func (c *Coordinator) approvals(ctx context.Context, r *queue.ApprovalsRequest) (*queue.ApprovalsAnswer, error) {
 	answer := &queue.ApprovalsAnswer{Approvals: []queue.Approval{}}
 	if r.Execution != "" {
-		s, err := c.look(ctx, r.Execution)
+		s, err := c.lookOpen(ctx, r.Execution)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +46,7 @@ func (c *Coordinator) approvals(ctx context.Context, r *queue.ApprovalsRequest) 
 			ids = append(ids, id)
 		}
 	}
-	stored, err := c.config.Store.Load(ctx, ids)
+	stored, err := c.config.Store.LoadOpen(ctx, ids)
 	if err != nil {
 		return nil, problemOf(err)
 	}
@@ -73,8 +74,32 @@ func (c *Coordinator) approvals(ctx context.Context, r *queue.ApprovalsRequest) 
 
 // look reads an execution as it is stored now.
 func (c *Coordinator) look(ctx context.Context, id engine.ExecutionID) (*engine.State, error) {
-	s, _, err := c.lookInput(ctx, id)
+	s, _, err := c.storedState(ctx, id, c.config.Store.Load)
 	return s, err
+}
+
+// lookOpen is look without run data, which costs the same however much of that there is.
+func (c *Coordinator) lookOpen(ctx context.Context, id engine.ExecutionID) (*engine.State, error) {
+	s, _, err := c.storedState(ctx, id, c.config.Store.LoadOpen)
+	return s, err
+}
+
+func (c *Coordinator) storedState(ctx context.Context, id engine.ExecutionID, load func(context.Context, []engine.ExecutionID) ([]*state.Stored, error)) (*engine.State, *state.Stored, error) {
+	if err := ValidID(id); err != nil {
+		return nil, nil, badRequest("%v", err)
+	}
+	stored, err := load(ctx, []engine.ExecutionID{id})
+	switch {
+	case err != nil:
+		return nil, nil, problemOf(err)
+	case stored[0] == nil:
+		return nil, nil, notFound(id)
+	}
+	s, err := engine.Restore(stored[0].Tables)
+	if err != nil {
+		return nil, nil, &queue.Problem{Code: queue.CodeInternal, Message: fmt.Sprintf("execution %s: %v", id, err)}
+	}
+	return s, stored[0], nil
 }
 
 // approvalOf shows an open question.
@@ -104,13 +129,16 @@ func (c *Coordinator) approval(ctx context.Context, r *queue.ApprovalRequest) (*
 	if !ok || ValidID(id) != nil {
 		return nil, noQuestion(r.ID)
 	}
-	s, err := c.look(ctx, id)
+	s, err := c.lookOpen(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if p := s.Parked[r.ID]; p != nil && p.Wait.Kind == engine.WaitApproval {
 		a := c.approvalOf(s, p)
 		return &a, nil
+	}
+	if s, err = c.look(ctx, id); err != nil {
+		return nil, err
 	}
 	if a := decided(s, r.ID); a != nil {
 		return a, nil

@@ -37,6 +37,7 @@ import (
 type Store interface {
 	Commit(ctx context.Context, commits []state.Commit) []error
 	Load(ctx context.Context, ids []engine.ExecutionID) ([]*state.Stored, error)
+	LoadOpen(ctx context.Context, ids []engine.ExecutionID) ([]*state.Stored, error)
 	Settle(ctx context.Context, ids []engine.ExecutionID) error
 	Questions(ctx context.Context, limit int, cursor string) ([]state.Asked, string, error)
 	PutWorkflow(ctx context.Context, hash string, document []byte) error

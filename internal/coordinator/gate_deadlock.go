@@ -91,7 +91,7 @@ func (c *Coordinator) breakDeadlocks(gates []state.Gate) {
 func (c *Coordinator) readWaiter(id engine.ExecutionID) *waiter {
 	ctx, cancel := context.WithTimeout(c.ctx, storeTimeout)
 	defer cancel()
-	stored, err := c.config.Store.Load(ctx, []engine.ExecutionID{id})
+	stored, err := c.config.Store.LoadOpen(ctx, []engine.ExecutionID{id})
 	if err != nil || stored[0] == nil {
 		return nil
 	}

@@ -10,6 +10,15 @@ import (
 // response tells what an execution has for the caller that began it. It is read from the
 // stored state: any coordinator can say it, also after the one that ran the execution is gone.
 func (c *Coordinator) response(ctx context.Context, r *queue.ResponseRequest) (*queue.ResponseAnswer, error) {
+	if r.Brief {
+		s, err := c.lookOpen(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		if !s.Meta.Status.Finished() {
+			return &queue.ResponseAnswer{Status: s.Meta.Status, Waiting: c.waitsOf(s)}, nil
+		}
+	}
 	s, err := c.look(ctx, r.ID)
 	if err != nil {
 		return nil, err

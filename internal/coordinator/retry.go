@@ -66,7 +66,7 @@ func (c *Coordinator) retry(ctx context.Context, r *queue.RetryRequest) (*queue.
 	if errors.Is(err, state.ErrExists) {
 		// The same request again, or an id that is taken?
 		var s *engine.State
-		if s, err = c.look(ctx, id); err == nil && s.Meta.RetryOf != r.ID {
+		if s, err = c.lookOpen(ctx, id); err == nil && s.Meta.RetryOf != r.ID {
 			err = conflict("the id %s is taken by an execution that is no retry of %s", id, r.ID)
 		}
 	}
@@ -196,21 +196,11 @@ func (x *execution) keepInput(c *Coordinator, ev engine.Started) {
 
 // lookInput is look with how the execution began, as far as that is stored.
 func (c *Coordinator) lookInput(ctx context.Context, id engine.ExecutionID) (*engine.State, *keptInput, error) {
-	if err := ValidID(id); err != nil {
-		return nil, nil, badRequest("%v", err)
-	}
-	stored, err := c.config.Store.Load(ctx, []engine.ExecutionID{id})
-	switch {
-	case err != nil:
-		return nil, nil, problemOf(err)
-	case stored[0] == nil:
-		return nil, nil, notFound(id)
-	}
-	s, err := engine.Restore(stored[0].Tables)
+	s, stored, err := c.storedState(ctx, id, c.config.Store.Load)
 	if err != nil {
-		return nil, nil, &queue.Problem{Code: queue.CodeInternal, Message: fmt.Sprintf("execution %s: %v", id, err)}
+		return nil, nil, err
 	}
-	value := stored[0].Tables[engine.TableMeta][fieldInput]
+	value := stored.Tables[engine.TableMeta][fieldInput]
 	if value == nil {
 		return s, nil, nil
 	}

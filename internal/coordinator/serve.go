@@ -109,7 +109,11 @@ func (c *Coordinator) onDurable(d DurableSubmission) {
 
 // get answers with an execution as it is stored.
 func (c *Coordinator) get(ctx context.Context, r *queue.GetRequest) (*queue.Execution, error) {
-	s, err := c.look(ctx, r.ID)
+	look := c.lookOpen
+	if r.Data {
+		look = c.look
+	}
+	s, err := look(ctx, r.ID)
 	if err != nil {
 		return nil, err
 	}

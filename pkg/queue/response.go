@@ -18,6 +18,9 @@ type ResponseRequest struct {
 	Version int                `json:"v"`
 	ID      engine.ExecutionID `json:"id"`
 	Outputs bool               `json:"outputs,omitempty"`
+	// Brief: while the execution goes on, what a node gave as the response is not asked for, for which
+	// all run data would have to be read.
+	Brief bool `json:"brief,omitempty"`
 }
 
 // ResponseAnswer is what an execution has for its caller so far.
@@ -50,7 +53,9 @@ func (c *Conn) WaitResponse(ctx context.Context, id engine.ExecutionID, a Awaite
 			n.Kind == engine.LiveNodeFinished && slices.Contains(a.Nodes, n.Node)
 	}
 	err = c.waitUntil(ctx, id, matters, func(ctx context.Context) (bool, error) {
-		r, err = ask[*ResponseAnswer](ctx, c, subjectAPI+EndpointResponse, ResponseRequest{Version: Version, ID: id, Outputs: a.Outputs})
+		r, err = ask[*ResponseAnswer](ctx, c, subjectAPI+EndpointResponse, ResponseRequest{
+			Version: Version, ID: id, Outputs: a.Outputs, Brief: len(a.Nodes) == 0,
+		})
 		if err == nil && r == nil {
 			err = errNoAnswer
 		}

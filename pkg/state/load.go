@@ -27,6 +27,19 @@ const loadAttempts = 5
 // id in the same order, nil for one that is not there (never was, or expired).
 // It costs as much as the executions are large: callers keep what they work on.
 func (s *Store) Load(ctx context.Context, ids []engine.ExecutionID) ([]*Stored, error) {
+	return s.load(ctx, ids, tables[:])
+}
+
+// LoadOpen is Load without the run data: what executions are, have before them and wait for. It is
+// enough to say how they are, and not to go on with them.
+func (s *Store) LoadOpen(ctx context.Context, ids []engine.ExecutionID) ([]*Stored, error) {
+	return s.load(ctx, ids, openTables)
+}
+
+var openTables = []engine.Table{engine.TableMeta, engine.TableStack, engine.TableOpen}
+
+// load reads these tables, of which the first is meta.
+func (s *Store) load(ctx context.Context, ids []engine.ExecutionID, wanted []engine.Table) ([]*Stored, error) {
 	out := make([]*Stored, len(ids))
 	pending := make([]int, len(ids))
 	for i := range ids {
@@ -39,12 +52,12 @@ func (s *Store) Load(ctx context.Context, ids []engine.ExecutionID) ([]*Stored, 
 		reads := make([]*reading, len(pending))
 		pipe := s.client.Pipeline()
 		for j, i := range pending {
-			reads[j] = s.read(ctx, pipe, ids[i])
+			reads[j] = s.read(ctx, pipe, ids[i], wanted)
 		}
 		if attempt == loadAttempts {
 			// Somebody commits to it all the time: read it in a transaction. That is
 			// not done at first as it takes a round trip for each.
-			return s.loadOneByOne(ctx, ids, pending, out)
+			return s.loadOneByOne(ctx, ids, wanted, pending, out)
 		}
 		if _, err := pipe.Exec(ctx); err != nil && !errNil(err) {
 			return nil, wrap(err, "load %d executions", len(ids))
@@ -66,10 +79,10 @@ func (s *Store) Load(ctx context.Context, ids []engine.ExecutionID) ([]*Stored, 
 	return out, nil
 }
 
-func (s *Store) loadOneByOne(ctx context.Context, ids []engine.ExecutionID, pending []int, out []*Stored) ([]*Stored, error) {
+func (s *Store) loadOneByOne(ctx context.Context, ids []engine.ExecutionID, wanted []engine.Table, pending []int, out []*Stored) ([]*Stored, error) {
 	for _, i := range pending {
 		pipe := s.client.TxPipeline()
-		r := s.read(ctx, pipe, ids[i])
+		r := s.read(ctx, pipe, ids[i], wanted)
 		if _, err := pipe.Exec(ctx); err != nil && !errNil(err) {
 			return nil, wrap(err, "load execution %s", ids[i])
 		}
@@ -85,14 +98,15 @@ func (s *Store) loadOneByOne(ctx context.Context, ids []engine.ExecutionID, pend
 // reading is the reading of one execution under way. Its commands are not
 // atomic in a pipeline, so the version is read first (with meta) and last.
 type reading struct {
-	tables  [len(tables)]*redis.MapStringStringCmd
+	wanted  []engine.Table
+	tables  []*redis.MapStringStringCmd
 	version *redis.StringCmd
 }
 
-func (s *Store) read(ctx context.Context, pipe redis.Pipeliner, id engine.ExecutionID) *reading {
-	r, k := &reading{}, s.shard(id)
-	for i, t := range tables {
-		r.tables[i] = pipe.HGetAll(ctx, k.table(id, t))
+func (s *Store) read(ctx context.Context, pipe redis.Pipeliner, id engine.ExecutionID, wanted []engine.Table) *reading {
+	r, k := &reading{wanted: wanted}, s.shard(id)
+	for _, t := range wanted {
+		r.tables = append(r.tables, pipe.HGetAll(ctx, k.table(id, t)))
 	}
 	r.version = pipe.HGet(ctx, k.table(id, engine.TableMeta), fieldVersion)
 	return r
@@ -122,7 +136,7 @@ func (r *reading) result() (stored *Stored, whole bool, err error) {
 		return nil, false, fmt.Errorf("version %q is not a number", last)
 	}
 	stored = &Stored{Version: version, Status: engine.Status(meta[fieldStatus]), Tables: engine.Tables{}}
-	for i, t := range tables {
+	for i, t := range r.wanted {
 		fields := r.tables[i].Val()
 		table := make(map[string][]byte, len(fields))
 		for field, value := range fields {

@@ -271,6 +271,17 @@ func (s *Store) Load(_ context.Context, ids []engine.ExecutionID) ([]*state.Stor
 	return out, nil
 }
 
+// LoadOpen implements the contract of state.Store.
+func (s *Store) LoadOpen(ctx context.Context, ids []engine.ExecutionID) ([]*state.Stored, error) {
+	out, err := s.Load(ctx, ids)
+	for _, x := range out {
+		if x != nil {
+			delete(x.Tables, engine.TableRun)
+		}
+	}
+	return out, err
+}
+
 // Delete implements the contract of state.Store.
 func (s *Store) Delete(_ context.Context, id engine.ExecutionID) error {
 	if err := checkID(id); err != nil {

@@ -275,6 +275,22 @@ func loadNone(t *testing.T, s Store) {
 	require.Nil(t, got[2])
 }
 
+func loadOpen(t *testing.T, s Store) {
+	c := create("a", 1)
+	c.Changes = []engine.Change{
+		set(engine.TableMeta, "m", "1"), set(engine.TableStack, "s", "2"), set(engine.TableRun, "r", "3"), set(engine.TableOpen, "o", "4"),
+	}
+	commit(t, s, c)
+	got, err := s.LoadOpen(t.Context(), []engine.ExecutionID{"a", "b"})
+	require.NoError(t, err)
+	require.Nil(t, got[1])
+	whole := load(t, s, "a")
+	require.Equal(t, whole.Version, got[0].Version)
+	require.Equal(t, whole.Status, got[0].Status)
+	delete(whole.Tables, engine.TableRun)
+	require.Equal(t, whole.Tables, got[0].Tables)
+}
+
 // loadNeverTorn reads an execution while it is committed to; each commit
 // writes the same number to all tables.
 func loadNeverTorn(t *testing.T, s Store) {

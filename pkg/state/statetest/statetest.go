@@ -19,6 +19,7 @@ import (
 type Store interface {
 	Commit(ctx context.Context, commits []state.Commit) []error
 	Load(ctx context.Context, ids []engine.ExecutionID) ([]*state.Stored, error)
+	LoadOpen(ctx context.Context, ids []engine.ExecutionID) ([]*state.Stored, error)
 	PutWorkflow(ctx context.Context, hash string, document []byte) error
 	Workflow(ctx context.Context, hash string) ([]byte, error)
 	PutNamedWorkflow(ctx context.Context, record state.WorkflowRecord) error
@@ -64,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"commit/large", largeCommit},
 		{"commit/wrong input", wrongInput},
 		{"load/none", loadNone},
+		{"load/open", loadOpen},
 		{"load/never torn", loadNeverTorn},
 		{"timers/claimed once", timersClaimedOnce},
 		{"timers/claim ends", timerClaimEnds},
