@@ -62,6 +62,7 @@ Options are the members of a node's "options" (for old versions also what has be
 		writeType(&b, r, name, use[name])
 	}
 	writeMissing(&b, types, known)
+	writeDifferences(&b)
 	return b.String(), nil
 }
 

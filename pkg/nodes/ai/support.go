@@ -34,6 +34,7 @@ var supported = map[string]node.Support{
 	family + "toolCalculator":         {Options: []string{}},
 	family + "toolThink":              {Options: []string{}},
 	family + "toolCode": {
-		Limits: []node.Limit{{Parameter: "language", Values: []string{"python"}, Advice: "rewrite the code in JavaScript"}},
+		Options: []string{},
+		Limits:  []node.Limit{{Parameter: "language", Values: []string{"python"}, Advice: "rewrite the code in JavaScript"}},
 	},
 }

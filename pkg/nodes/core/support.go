@@ -10,12 +10,19 @@ var python = node.Limit{
 
 // supported declares which settings are honoured.
 var supported = map[string]node.Support{
-	base + "manualTrigger": {Options: []string{}},
-	base + "noOp":          {Options: []string{}},
-	base + "errorTrigger":  {Options: []string{}},
-	base + "set":           {Options: []string{"dotNotation", "ignoreConversionErrors", "includeBinary", "stripBinary"}},
-	base + "if":            {Options: []string{"ignoreCase", "looseTypeValidation"}},
-	base + "filter":        {Options: []string{"ignoreCase", "looseTypeValidation"}},
+	base + "manualTrigger":                       {Options: []string{}},
+	base + "noOp":                                {Options: []string{}},
+	base + "errorTrigger":                        {Options: []string{}},
+	base + "start":                               {Options: []string{}},
+	base + "scheduleTrigger":                     {Options: []string{}},
+	base + "cron":                                {Options: []string{}},
+	base + "interval":                            {Options: []string{}},
+	base + "executeWorkflowTrigger":              {Options: []string{}},
+	base + "executionData":                       {Options: []string{}, Note: "keys and values are kept in the log of the node's record; executions are not found by them"},
+	"@n8n/n8n-nodes-langchain.manualChatTrigger": {Options: []string{}},
+	base + "set":                                 {Options: []string{"dotNotation", "ignoreConversionErrors", "includeBinary", "stripBinary"}},
+	base + "if":                                  {Options: []string{"ignoreCase", "looseTypeValidation"}},
+	base + "filter":                              {Options: []string{"ignoreCase", "looseTypeValidation"}},
 	base + "switch": {
 		Options: []string{"allMatchingOutputs", "fallbackOutput", "ignoreCase", "looseTypeValidation"},
 		Ignored: map[string]string{"renameFallbackOutput": "a name in the editor"},
@@ -29,7 +36,7 @@ var supported = map[string]node.Support{
 	base + "stopAndError":   {Options: []string{}},
 	base + "code": {
 		Options: []string{}, Limits: []node.Limit{python},
-		Note: "modules: crypto, buffer, url, util and others that need no network or files",
+		Note: "modules of JavaScript: crypto, buffer, url, util and others that need no network or files; of Python: its standard library",
 	},
 	base + "function":     {Options: []string{}},
 	base + "functionItem": {Options: []string{}},

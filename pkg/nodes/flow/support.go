@@ -17,5 +17,5 @@ var supported = map[string]node.Support{
 		},
 	},
 	base + "executeWorkflow": {Options: []string{"waitForSubWorkflow"}},
-	family + "toolWorkflow":  {},
+	family + "toolWorkflow":  {Options: []string{}},
 }

@@ -11,7 +11,19 @@ import (
 const base = "n8n-nodes-base."
 
 // Types returns the node types of this package.
-func Types() []*node.Type { return []*node.Type{Respond(), Form()} }
+func Types() []*node.Type { return node.Supporting([]*node.Type{Respond(), Form()}, supported) }
+
+// supported declares which settings are honoured.
+var supported = map[string]node.Support{
+	base + "respondToWebhook": {
+		Options: []string{"responseCode", "responseHeaders", "responseKey"},
+		Ignored: map[string]string{"enableStreaming": "the answer is given when it is complete"},
+	},
+	base + "form": {
+		Options: []string{"buttonLabel", "formDescription", "formTitle"},
+		Ignored: map[string]string{"customCss": "pages keep their own look"},
+	},
+}
 
 // passed are the items of the input, each made of its own.
 func passed(items workflow.Items) workflow.Items {
