@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -25,6 +26,8 @@ type Config struct {
 	// CacheDir keeps the machine code of the JavaScript engine, as in javascript.Config.
 	CacheDir string
 	Log      *zap.Logger // nil: none
+
+	grace time.Duration // for tests; 0 is graceTime
 }
 
 // Pool runs scripts in children. It is safe for concurrent use.
@@ -67,6 +70,9 @@ func NewPool(config Config) (*Pool, error) {
 	}
 	if config.Log == nil {
 		config.Log = zap.NewNop()
+	}
+	if config.grace == 0 {
+		config.grace = graceTime
 	}
 	p := &Pool{config: config, log: config.Log.Named("isolation"), slots: make(chan struct{}, config.Processes)}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -150,7 +156,7 @@ func (p *Pool) take(ctx context.Context) (*child, error) {
 // start starts a child and says, once, what it lacks.
 func (p *Pool) start(ctx context.Context) (*child, error) {
 	c, err := startChild(ctx, start{
-		args: []string{"reprise-code"}, memory: p.config.MemoryBytes, grace: graceTime,
+		args: []string{"reprise-code"}, memory: p.config.MemoryBytes, grace: p.config.grace,
 		env: []string{
 			childEnv + "=" + childScript, memoryEnv + "=" + strconv.FormatUint(p.config.MemoryBytes, 10), cacheEnv + "=" + cacheDir(p.config),
 			// The second processor is for the collector, and notices that the parent is gone.
