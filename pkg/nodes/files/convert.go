@@ -42,7 +42,11 @@ func convert(ctx context.Context, call *node.Call) (*node.Result, error) {
 				return j.jsonFile(j.input().JSON, workflow.Paired(j.item))
 			})
 		}
-	case "csv", "html", "xlsx":
+	case "iCal":
+		return each(ctx, call, (*job).event)
+	case "csv", "html", "ods", "rtf", "xlsx":
+	case "xls":
+		return nil, failure(0, "%s", noXLS)
 	default:
 		return nil, failure(0, "Files of the kind %q cannot be made here", operation)
 	}
@@ -207,6 +211,15 @@ func (j *job) tableFile(operation string, paired workflow.PairedItems) (workflow
 			}
 			c.Flush()
 			return c.Error()
+		})
+	case "ods":
+		sheet := j.text("options.sheetName", "Sheet")
+		return j.output(workflow.Binary{MimeType: "application/vnd.oasis.opendocument.spreadsheet", FileName: "spreadsheet.ods"}, paired, func(w io.Writer) error {
+			return writeODS(w, sheet, header, columns, rows)
+		})
+	case "rtf":
+		return j.output(workflow.Binary{MimeType: "application/rtf", FileName: "spreadsheet.rtf"}, paired, func(w io.Writer) error {
+			return writeRTF(w, header, columns, rows)
 		})
 	case "html":
 		return j.output(workflow.Binary{MimeType: "text/html", FileName: "spreadsheet.html"}, paired, func(w io.Writer) error {

@@ -1,4 +1,5 @@
-// Package files holds the node types that read and make files: Extract from File, Convert to File and Compression. Files come and go
+// Package files holds the node types that read and make files: Extract from File, Convert to File and Compression, and their
+// elders Spreadsheet File, Move Binary Data and Read PDF. Files come and go
 // through Call.Files, so large ones are not held in run data; what has to be parsed whole is read up
 // to a limit.
 package files
@@ -23,7 +24,7 @@ const maxParsedBytes = 64 << 20
 
 // Types returns the node types.
 func Types() []*node.Type {
-	return []*node.Type{Extract(), Convert(), Compression(), MoveBinaryData(), ReadPDF()}
+	return []*node.Type{Extract(), Convert(), Compression(), MoveBinaryData(), ReadPDF(), SpreadsheetFile()}
 }
 
 // failure is n8n's error of a node's own code for an item.

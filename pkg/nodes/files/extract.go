@@ -69,9 +69,19 @@ func extract(j *job) (workflow.Items, error) {
 	}
 	switch operation {
 	case "csv":
-		return j.csv(data)
-	case "xlsx":
-		return j.xlsx(data)
+		rows, err := j.csv(data)
+		if err != nil {
+			return nil, err
+		}
+		return j.rows(rows)
+	case "xlsx", "xls", "ods", "rtf", "html":
+		rows, err := j.sheet(operation, data)
+		if err != nil {
+			return nil, err
+		}
+		return j.rows(rows)
+	case "fromIcs":
+		return j.calendar(data)
 	case "pdf":
 		return j.pdf(data, j.text("options.password", ""))
 	case "text", "xml", "fromJson", "binaryToPropery":
@@ -82,6 +92,11 @@ func extract(j *job) (workflow.Items, error) {
 	if err != nil {
 		return nil, err
 	}
+	return j.extracted(value)
+}
+
+// extracted is the item with what was read of its file, as JSON.
+func (j *job) extracted(value string) (workflow.Items, error) {
 	key, keep := j.text("destinationKey", "data"), j.text("options.keepSource", "")
 	var o jsonobject.Object
 	if keep == "json" || keep == "both" {
@@ -170,7 +185,7 @@ func (j *job) rows(rows [][]string) (workflow.Items, error) {
 	return items, nil
 }
 
-func (j *job) csv(data []byte) (workflow.Items, error) {
+func (j *job) csv(data []byte) ([][]string, error) {
 	text, err := decode(data, j.text("options.encoding", "utf8"))
 	if err != nil {
 		return nil, failure(j.item, "%v", err)
@@ -204,7 +219,7 @@ func (j *job) csv(data []byte) (workflow.Items, error) {
 		}
 		rows = append(rows, record)
 	}
-	return j.rows(rows)
+	return rows, nil
 }
 
 func rune0(text string) (rune, bool) {
@@ -214,7 +229,7 @@ func rune0(text string) (rune, bool) {
 	return ',', false
 }
 
-func (j *job) xlsx(data []byte) (_ workflow.Items, err error) {
+func (j *job) xlsx(data []byte) (_ [][]string, err error) {
 	f, err := excelize.OpenReader(bytes.NewReader(data), excelize.Options{RawCellValue: true, UnzipSizeLimit: 4 * maxParsedBytes, UnzipXMLSizeLimit: maxParsedBytes})
 	if err != nil {
 		return nil, failure(j.item, "The file cannot be read as XLSX: %v", err)
@@ -248,7 +263,7 @@ func (j *job) xlsx(data []byte) (_ workflow.Items, err error) {
 			row[i] = cellJSON(cell, kind, asText)
 		}
 	}
-	return j.rows(raw)
+	return raw, nil
 }
 
 func cellJSON(cell string, kind excelize.CellType, asText bool) string {

@@ -56,7 +56,12 @@ func TestBadFilesAreErrors(t *testing.T) {
 		`{"operation":"fromJson"}`:                           "valid JSON",
 		`{"operation":"xlsx"}`:                               "cannot be read as XLSX",
 		`{"operation":"pdf"}`:                                "PDF cannot be read",
-		`{"operation":"ods"}`:                                `cannot be read as "ods" here`,
+		`{"operation":"ods"}`:                                `cannot be read as ODS`,
+		`{"operation":"rtf"}`:                                `cannot be read as RTF`,
+		`{"operation":"xls"}`:                                `cannot be read as a spreadsheet`,
+		`{"operation":"html"}`:                               `holds no table`,
+		`{"operation":"fromIcs"}`:                            `does not hold a calendar`,
+		`{"operation":"docx"}`:                               `cannot be read as "docx" here`,
 		`{"operation":"text","options":{"encoding":"what"}}`: `encoding "what" is not known`,
 		`{}`: "no valid CSV",
 	} {
@@ -99,7 +104,8 @@ func TestConvert(t *testing.T) {
 	require.Equal(t, "hi", one(`{"operation":"toBinary","sourceProperty":"x"}`, `{"x":"data:text/plain;base64,aGk="}`))
 	require.Equal(t, "{\n  \"x\": 1\n}", one(`{"operation":"toJson","mode":"each","options":{"format":true}}`, `{"x":1}`))
 	for parameters, want := range map[string]string{
-		`{"operation":"toBinary","sourceProperty":"x"}`: "no valid base64", `{"operation":"toText","sourceProperty":"y"}`: `"y" is not set`, `{"operation":"ods"}`: `"ods" cannot be made here`,
+		`{"operation":"toBinary","sourceProperty":"x"}`: "no valid base64", `{"operation":"toText","sourceProperty":"y"}`: `"y" is not set`, `{"operation":"docx"}`: `"docx" cannot be made here`, `{"operation":"xls"}`: "use XLSX",
+		`{"operation":"iCal","start":"soon"}`: "is no date", `{"operation":"iCal","start":"2026-02-01","end":"2026-01-01"}`: "ends before it starts",
 	} {
 		call := nodestest.Call(Convert(), parameters, nodestest.Items(`{"x":"%"}`))
 		_, err := call.Type.Execute(t.Context(), call)
