@@ -13,6 +13,34 @@
   install({ console: n8n.console });
   install(n8n.web);
 
+  // ---- Custom data of the execution: lines of the run's log, as Execution Data writes them.
+  const saved = new Map();
+  const text = (value, most) => [...String(value)].slice(0, most).join('').replaceAll('\n', ' ');
+  const save = (key, value) => {
+    if (!/^\w+$/.test(key)) {
+      throw new ExpressionError(`The key ${stringify(key)} of the execution data is not allowed`, { description: 'A key is made of letters, digits and underscores.' });
+    }
+    const [name, kept] = [text(key, 50), text(value, 512)];
+    saved.set(name, kept);
+    n8n.console.log(`execution data: ${name} = ${kept}`);
+  };
+  const customData = {
+    set: save,
+    setAll: (values) => Object.entries(values ?? {}).forEach(([key, value]) => save(key, value)),
+    get: (key) => {
+      if (saved.has(key)) return saved.get(key);
+      throw new ExpressionError(`The execution data ${stringify(key)} was not set by this run of the node`, {
+        description: 'What other nodes set can be seen in their logs, but not be read here: pass it on in an item.',
+      });
+    },
+    getAll: () => Object.fromEntries(saved),
+  };
+  install({
+    get $execution() {
+      return Object.assign(globals.$execution, { customData });
+    },
+  });
+
   // ---- Modes: all items at once, or one item a call.
   let each = false;
   const notHere = (name) => {

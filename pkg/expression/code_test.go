@@ -55,6 +55,10 @@ func TestRunCode(t *testing.T) {
 			item: -1, want: `["function","undefined","undefined","undefined","function","function","Europe/Berlin",2,2,1,"Items",{}]`, kind: "array"},
 		{name: "no extensions", source: "try { return ''.isEmpty() } catch (e) { return e.message }", item: -1, want: `"\"\".isEmpty is not a function"`, kind: "string"},
 		{name: "unknown", source: "try { return $ifEmpty('', 1) } catch (e) { return e.message }", item: -1, want: `"$ifEmpty is not defined"`, kind: "string"},
+		{name: "custom data", source: "const d = $execution.customData; d.set('k', 5); d.setAll({a: 'x\\ny', long: 'ü'.repeat(600)}); return [d.get('k'), d.getAll().a, d.getAll().long.length, $execution.mode]",
+			item: -1, want: `["5","x y",512,"production"]`, kind: "array"},
+		{name: "custom data of others", source: "return $execution.customData.get('other')", item: -1, err: `The execution data "other" was not set by this run of the node [line 1]`, about: "What other nodes set can be seen in their logs, but not be read here: pass it on in an item."},
+		{name: "custom data with a bad key", source: "$execution.customData.set('a b', 1)", item: -1, err: `The key "a b" of the execution data is not allowed [line 1]`, about: "A key is made of letters, digits and underscores."},
 		{name: "env", source: "try { return $env.HOME } catch (e) { return e.message }", item: -1, want: `"access to env vars denied"`, kind: "string"},
 		{name: "buffer", source: "return Buffer.from('hü').toString('base64') + Buffer.from('aMO8', 'base64').toString()", item: -1, want: `"aMO8hü"`, kind: "string"},
 		{name: "url", source: "const u = new URL('https://a.example:8080/p?x=1&y=%20b#f'); u.searchParams.set('x', '2'); return [u.host, u.pathname, u.searchParams.get('y'), u.href]",
@@ -92,10 +96,10 @@ func TestRunCodeGlobalsAndLogs(t *testing.T) {
 	defer e.Close()
 	s := codeScope(1)
 	got, err := e.RunCode(t.Context(), s, Code{
-		Source: "console.log('hello', { a: 1 }); console.error(2); return query.toUpperCase()", Item: -1,
+		Source: "console.log('hello', { a: 1 }); console.error(2); $execution.customData.set('k', 'v'); return query.toUpperCase()", Item: -1,
 		Globals: map[string]json.RawMessage{"query": json.RawMessage(`"tea"`)},
 	})
 	require.NoError(t, err)
-	require.Equal(t, []string{`hello {"a":1}`, "2"}, got.Logs)
+	require.Equal(t, []string{`hello {"a":1}`, "2", "execution data: k = v"}, got.Logs)
 	require.Equal(t, `"TEA"`, string(got.JSON))
 }
