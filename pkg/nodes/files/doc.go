@@ -24,7 +24,9 @@ const maxParsedBytes = 64 << 20
 
 // Types returns the node types.
 func Types() []*node.Type {
-	return []*node.Type{Extract(), Convert(), Compression(), MoveBinaryData(), ReadPDF(), SpreadsheetFile()}
+	return node.Supporting([]*node.Type{
+		Extract(), Convert(), Compression(), SpreadsheetFile(), MoveBinaryData(), ReadPDF(),
+	}, support)
 }
 
 // failure is n8n's error of a node's own code for an item.

@@ -48,7 +48,7 @@ func onWhite(img *image.RGBA) *image.RGBA {
 func parseColor(text string) (color.NRGBA, bool) {
 	name := strings.ToLower(strings.TrimSpace(text))
 	if named, ok := colornames.Map[name]; ok {
-		return color.NRGBA{named.R, named.G, named.B, named.A}, true
+		return color.NRGBA(named), true // all of them are opaque
 	}
 	if name == "transparent" || name == "none" {
 		return color.NRGBA{}, true

@@ -18,7 +18,7 @@ const base = "n8n-nodes-base."
 
 // Types lists all node types of the package.
 func Types() []*node.Type {
-	return []*node.Type{
+	return node.Supporting([]*node.Type{
 		SplitOut(), Aggregate(), Summarize(), Sort(), RemoveDuplicates(), RenameKeys(), CompareDatasets(), ItemLists(),
-	}
+	}, support)
 }
