@@ -36,7 +36,7 @@ var supported = map[string]node.Support{
 	base + "stopAndError":   {Options: []string{}},
 	base + "code": {
 		Options: []string{}, Limits: []node.Limit{python},
-		Note: "modules of JavaScript: crypto, buffer, url, util and others that need no network or files; of Python: its standard library",
+		Note: "modules of JavaScript: crypto, buffer, url, util and others that need no network or files; of Python: its standard library; $execution.customData of JavaScript writes into the node's log and reads what the same run wrote",
 	},
 	base + "function":     {Options: []string{}},
 	base + "functionItem": {Options: []string{}},
