@@ -94,13 +94,6 @@ func (r *codeRunners) openPython(s Code, log *zap.Logger) error {
 	return nil
 }
 
-// warm starts what the first script would wait for.
-func (r *codeRunners) warm() {
-	if r.pool != nil {
-		r.pool.Warm()
-	}
-}
-
 func (r *codeRunners) close() {
 	if r.pool != nil {
 		r.pool.Close()

@@ -284,7 +284,6 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 	go func() {
 		defer close(warmed)
 		if s.Warm {
-			code.warm()
 			if _, err := evaluator.Evaluate(ctx, &expression.Scope{}, 0, "={{ 1 + 1 }}"); err != nil {
 				log.Warn("JavaScript engine cannot be started", zap.Error(err))
 			}
