@@ -11,7 +11,7 @@
 #
 #   SECONDS_OF_LOAD=120   how long executions are submitted
 #   BIN=DIR               take reprise, coordinator, worker and nats-server from there, and build nothing
-#   KEEP=DIR              keep logs and Prometheus' data there
+#   KEEP=DIR              keep logs and Prometheus' data there, in a new directory
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

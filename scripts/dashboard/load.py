@@ -76,7 +76,7 @@ MIX = ["answer", "look up", "think", "answer", "wait", "look up", "answer"] * 2
 MIX += ["think", "answer", "look up", "ask", "answer", "wait", "answer"] * 2
 MIX[5], MIX[12], MIX[19] = "model fails", "not found", "too slow"
 
-RATE, BURST_RATE = 4, 16  # executions per second
+RATE, BURST_RATE = 6, 18  # executions per second
 BURST = (0.22, 0.34)  # when, as parts of the time
 
 
