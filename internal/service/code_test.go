@@ -43,7 +43,6 @@ func TestOpenCode(t *testing.T) {
 			}
 			require.NoError(t, err)
 			defer r.close()
-			r.warm()
 			require.Nil(t, r.evaluator.Scripts, "scripts run in this process")
 			require.Nil(t, r.python)
 		})
