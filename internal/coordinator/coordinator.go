@@ -113,7 +113,7 @@ type Config struct {
 	MaxBacklog, MaxBacklogBytes, MaxSubmissionBytes int
 	// CheckTriggers says what keeps a workflow from being active, its triggers from being
 	// hosted; nil allows any.
-	CheckTriggers func(*workflow.Workflow) error
+	CheckTriggers func(ctx context.Context, id string, w *workflow.Workflow) error
 	// OnLive is told what executions do, in order per execution; it must not block.
 	OnLive func(engine.ExecutionID, []engine.Live)
 }

@@ -76,7 +76,7 @@ func (c *Coordinator) putWorkflow(ctx context.Context, r *queue.WorkflowPutReque
 		}
 		r.Name, r.Hash, r.UpdatedAt = p.workflow.Name, p.workflow.Hash, c.now()
 		if r.Active {
-			return c.activatable(p.workflow)
+			return c.activatable(ctx, id, p.workflow)
 		}
 		return nil
 	})
@@ -106,7 +106,7 @@ func (c *Coordinator) activateWorkflow(ctx context.Context, r *queue.WorkflowAct
 		if problem != nil {
 			return problem
 		}
-		if err := c.activatable(p.workflow); err != nil {
+		if err := c.activatable(ctx, r.ID, p.workflow); err != nil {
 			return err
 		}
 		record.Active, record.ActivatedAt = true, c.now()
@@ -120,11 +120,11 @@ func (c *Coordinator) activateWorkflow(ctx context.Context, r *queue.WorkflowAct
 
 // activatable refuses a workflow that nothing would begin, or whose triggers cannot be
 // hosted.
-func (c *Coordinator) activatable(w *workflow.Workflow) error {
+func (c *Coordinator) activatable(ctx context.Context, id string, w *workflow.Workflow) error {
 	if c.config.CheckTriggers == nil {
 		return nil
 	}
-	if err := c.config.CheckTriggers(w); err != nil {
+	if err := c.config.CheckTriggers(ctx, id, w); err != nil {
 		return &queue.Problem{Code: queue.CodeInvalidWorkflow, Message: fmt.Sprintf("the workflow cannot be active: %v", err)}
 	}
 	return nil

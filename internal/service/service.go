@@ -53,6 +53,8 @@ type Coordinator struct {
 	WebhookRatePerIP       string        `env:"REPRISE_WEBHOOK_RATE_PER_IP" envDefault:"600/minute" help:"calls of triggers from one address, per coordinator; off is any number"`
 	TrustedProxies         []string      `env:"REPRISE_TRUSTED_PROXIES" help:"addresses and ranges of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8"`
 	ScheduleWindow         time.Duration `env:"REPRISE_SCHEDULE_WINDOW" envDefault:"10m" help:"how late the latest moment of a schedule is made up for when no coordinator was there"`
+	Egress                 string        `env:"REPRISE_EGRESS" envDefault:"public" help:"which addresses the streams of SSE triggers may have: public, or any"`
+	EgressAllow            []string      `env:"REPRISE_EGRESS_ALLOW" help:"what they may have besides public addresses: names, addresses and ranges, such as events.corp.example,10.1.0.0/16"`
 	NoTriggers             bool          `env:"REPRISE_NO_TRIGGERS" help:"begin no executions by the triggers of active workflows: another coordinator does"`
 
 	JobKey          string `env:"REPRISE_JOB_KEY" help:"key of the tokens that come with jobs and that results must bring back, the same for all coordinators: hex, or any text of at least 32 bytes; empty asks for none"`
@@ -192,7 +194,12 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 	if signer != nil {
 		config.Links = signer
 	}
-	config.CheckTriggers = func(w *workflow.Workflow) error { return trigger.Check(context.Background(), evaluator, w) }
+	config.CheckTriggers = func(ctx context.Context, id string, w *workflow.Workflow) error {
+		if err := trigger.Check(ctx, evaluator, w); err != nil {
+			return err
+		}
+		return trigger.CheckClashes(ctx, evaluator, store, id, w)
+	}
 	host, err := triggerHost(s, conn, store, evaluator, signer, log)
 	if err != nil {
 		closeAll()

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/internal/credentials"
+	"github.com/reprise-engine/reprise/internal/egress"
 	"github.com/reprise-engine/reprise/internal/links"
 	"github.com/reprise-engine/reprise/internal/trigger"
 	"github.com/reprise-engine/reprise/pkg/expression"
@@ -19,13 +20,21 @@ import (
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
+// maxStreams is how many idle connections to the servers of SSE triggers are kept; each open
+// stream has one of its own.
+const maxStreams = 8
+
 // triggerHost makes what hosts the triggers of active workflows, not started.
 func triggerHost(s Coordinator, conn *queue.Conn, store *state.Store, e *expression.Evaluator, signer *links.Signer, log *zap.Logger) (*trigger.Host, error) {
 	c := trigger.Config{
 		Backend: conn, Store: store, Evaluator: e, Signer: signer, Files: conn.Files(), Log: log,
 		MaxBody: int64(s.WebhookMaxBody), MaxWait: s.WebhookTimeout, MissedWindow: min(s.ScheduleWindow, s.Retention/2),
 	}
-	var err error
+	policy, err := egress.NewPolicy(s.Egress, s.EgressAllow)
+	if err != nil {
+		return nil, err
+	}
+	c.HTTP = &http.Client{Transport: policy.Transport(maxStreams)}
 	if c.Rate, err = rateOf("REPRISE_WEBHOOK_RATE", s.WebhookRate); err != nil {
 		return nil, err
 	}

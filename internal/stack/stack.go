@@ -52,7 +52,7 @@ type Config struct {
 	MockLLM   bool
 	Script    *mockllm.Script
 	ThinkTime time.Duration
-	// Egress of the workers, as in the services, and EgressAllow. Empty is "any": what runs on
+	// Egress of all, as in the services, and EgressAllow. Empty is "any": what runs on
 	// the machine of its user talks to servers beside it.
 	Egress      string
 	EgressAllow []string
@@ -127,9 +127,14 @@ func (s *Stack) start(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
+	egress := c.Egress
+	if egress == "" {
+		egress = "any"
+	}
 	for i := range max(c.Coordinators, 1) {
 		settings := service.Coordinator{
 			NATSURL: s.NATSURL, RedisURL: s.RedisURL, SweepAfter: c.SweepAfter, PublicURL: s.PublicURL,
+			Egress: egress, EgressAllow: c.EgressAllow,
 		}
 		if i == 0 {
 			settings.HTTPAddr = listen // one listens, and links made by all lead to it
@@ -144,10 +149,6 @@ func (s *Stack) start(ctx context.Context, c Config) error {
 	workers := c.Workers
 	if workers == 0 {
 		workers = 1
-	}
-	egress := c.Egress
-	if egress == "" {
-		egress = "any"
 	}
 	for range workers {
 		p, err := service.StartWorker(ctx, service.Worker{

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/text"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -63,12 +64,20 @@ func (c *call) readContent() (*content, *problem) {
 		body.body = toJSON(fields(string(data)))
 	case media == "multipart/form-data":
 		return body, c.readForm(body, data, options["boundary"])
+	case isXML(media) && utf8.Valid(data):
+		if body.body, err = text.ParseBody(string(data)); err != nil {
+			return nil, &problem{status: http.StatusUnprocessableEntity, message: "the body is not valid XML: " + err.Error()}
+		}
 	case isText(media) && utf8.Valid(data):
 		body.body = toJSON(string(data))
 	default:
 		body.binary = true
 	}
 	return body, nil
+}
+
+func isXML(media string) bool {
+	return media == "application/xml" || media == "text/xml" || strings.HasSuffix(media, "+xml")
 }
 
 func isText(media string) bool {

@@ -19,6 +19,7 @@ const (
 	typeCron     = "n8n-nodes-base.cron"
 	typeInterval = "n8n-nodes-base.interval"
 	typeFeed     = "n8n-nodes-base.rssFeedReadTrigger"
+	typeStream   = "n8n-nodes-base.sseTrigger"
 	typeMailbox  = "n8n-nodes-base.emailReadImap"
 	typeRespond  = "n8n-nodes-base.respondToWebhook"
 )
@@ -155,10 +156,14 @@ func Check(ctx context.Context, e Evaluator, w *workflow.Workflow) error {
 	if err != nil {
 		return err
 	}
+	streams, err := streamsOf(ctx, e, s)
+	if err != nil {
+		return err
+	}
 	if _, clashes := newTable(hooks); len(clashes) > 0 {
 		return errors.New(clashes[0])
 	}
-	if len(hooks)+len(schedules) > 0 {
+	if len(hooks)+len(schedules)+len(streams) > 0 {
 		return nil
 	}
 	for _, n := range w.Nodes {

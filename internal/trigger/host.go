@@ -2,11 +2,13 @@ package trigger
 
 import (
 	"context"
+	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/internal/links"
@@ -34,6 +36,9 @@ type Store interface {
 	// TakeSlot and Begun keep the polls of a trigger apart, see state.Store.
 	TakeSlot(ctx context.Context, trigger string, change func(state.Slot) (state.Slot, bool, error)) (state.Slot, error)
 	Begun(ctx context.Context, id engine.ExecutionID, first string) (stored, over bool, err error)
+	// Lease and Release have one process at a time read a stream.
+	Lease(ctx context.Context, name, holder string, length time.Duration, note *string) (state.Lease, error)
+	Release(ctx context.Context, name, holder string) error
 }
 
 var _ Store = (*state.Store)(nil)
@@ -47,6 +52,8 @@ type Config struct {
 	Store     Store
 	Evaluator Evaluator     // nil: parameters that are expressions are refused
 	Signer    *links.Signer // of the pages of forms that wait; nil serves none
+	// HTTP reads the streams of SSE triggers, which it may not bound in time; nil is one that reaches everything.
+	HTTP *http.Client
 	// Credentials of callers; nil refuses calls of triggers that ask for any.
 	Credentials Credentials
 	Files       node.FileStore   // keeps what callers send; nil keeps it in the items
@@ -74,6 +81,7 @@ type Host struct {
 	log   *zap.Logger
 	table atomic.Pointer[table]
 	clock scheduler
+	flows streams
 	known map[string]*compiled // by hash; of the refresh loop
 	ips   *limiter
 	hooks *limiter
@@ -106,7 +114,11 @@ func New(c Config) *Host {
 		c.Refresh = time.Second
 	}
 	h := &Host{Config: c, log: c.Log.Named("trigger"), known: map[string]*compiled{}, ips: newLimiter(c.RatePerIP), hooks: newLimiter(c.Rate)}
+	if h.HTTP == nil {
+		h.HTTP = &http.Client{}
+	}
 	h.clock.init(h)
+	h.flows.host, h.flows.holder = h, uuid.NewString()
 	empty, _ := newTable(nil)
 	h.table.Store(empty)
 	return h
@@ -116,6 +128,7 @@ func New(c Config) *Host {
 func (h *Host) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.cancel = cancel
+	h.flows.start(ctx)
 	h.wg.Go(func() { h.follow(ctx) })
 	h.wg.Go(func() { h.clock.run(ctx) })
 }
@@ -126,6 +139,7 @@ func (h *Host) Stop() {
 		h.cancel()
 	}
 	h.wg.Wait()
+	h.flows.wg.Wait()
 }
 
 // fullLook is after how many looks all workflows are read although nothing seems changed.
@@ -163,6 +177,7 @@ func (h *Host) refresh(ctx context.Context) error {
 	}
 	var hooks []*hook
 	var schedules []*schedule
+	var streams []*stream
 	known := map[string]*compiled{}
 	for _, r := range records {
 		if !r.Active {
@@ -183,6 +198,11 @@ func (h *Host) refresh(ctx context.Context) error {
 			times, err = schedulesOf(ctx, h.Evaluator, s)
 			schedules = append(schedules, times...)
 		}
+		if err == nil {
+			var its []*stream
+			its, err = streamsOf(ctx, h.Evaluator, s)
+			streams = append(streams, its...)
+		}
 		if err != nil && !c.bad {
 			h.log.Warn("triggers of an active workflow cannot be hosted", zap.String("workflow_id", r.ID), zap.Error(err))
 		}
@@ -198,7 +218,8 @@ func (h *Host) refresh(ctx context.Context) error {
 	}
 	h.table.Store(t)
 	h.clock.set(schedules)
-	h.log.Debug("triggers are hosted", zap.Int("hooks", len(hooks)), zap.Int("schedules", len(schedules)))
+	h.flows.set(streams)
+	h.log.Debug("triggers are hosted", zap.Int("hooks", len(hooks)), zap.Int("schedules", len(schedules)), zap.Int("streams", len(streams)))
 	return nil
 }
 

@@ -119,7 +119,9 @@ func mailServer(t *testing.T) (port int, user *imapmemserver.User) {
 	memory := imapmemserver.New()
 	memory.AddUser(user)
 	server := imapserver.New(&imapserver.Options{
-		NewSession:   func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) { return memory.NewSession(), nil, nil },
+		NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
+			return memory.NewSession(), nil, nil
+		},
 		InsecureAuth: true, Logger: log.New(io.Discard, "", 0),
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

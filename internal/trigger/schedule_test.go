@@ -98,6 +98,10 @@ func (f *fakes) Begun(_ context.Context, id engine.ExecutionID, _ string) (store
 	over, stored = f.stored[id]
 	return stored, over, nil
 }
+func (f *fakes) Lease(context.Context, string, string, time.Duration, *string) (state.Lease, error) {
+	return state.Lease{}, errors.New("nothing is read")
+}
+func (f *fakes) Release(context.Context, string, string) error { return nil }
 func (f *fakes) Submit(_ context.Context, s *queue.Submission) (engine.ExecutionID, error) {
 	if f.err == nil {
 		f.submitted = append(f.submitted, s)

@@ -80,6 +80,26 @@ func TestWebhook(t *testing.T) {
 		require.Equal(t, 404, status)
 	})
 
+	t.Run("a path that another workflow has", func(t *testing.T) {
+		l.activate(t, flow("owner", node("Hook", webhook, 2, object{"path": "taken/:id", "httpMethod": "POST"})))
+		put := func(id, path, method string) error {
+			w, err := l.Conn.PutWorkflow(t.Context(), queue.WorkflowPutRequest{Document: flow(id, node("Hook", webhook, 2, object{"path": path, "httpMethod": method}))})
+			require.NoError(t, err)
+			_, err = l.Conn.ActivateWorkflow(t.Context(), w.ID, true)
+			return err
+		}
+		err := put("second", "taken/:other", "POST")
+		require.ErrorContains(t, err, `POST /webhook/hook-Hook/taken/:other of node "Hook" is taken by node "Hook" in the active workflow "owner"`)
+		require.NoError(t, put("second", "taken/:other", "GET"), "another method is another call")
+		_, err = l.Conn.PutWorkflow(t.Context(), queue.WorkflowPutRequest{Document: flow("second", node("Hook", webhook, 2, object{"path": "taken/:id", "httpMethod": "POST"}))})
+		require.ErrorContains(t, err, "is taken", "an active workflow cannot change to it either")
+		_, err = l.Conn.PutWorkflow(t.Context(), queue.WorkflowPutRequest{Document: flow("owner", node("Hook", webhook, 2, object{"path": "taken/:id", "httpMethod": "POST", "responseMode": "lastNode"}))})
+		require.NoError(t, err, "its own calls are no clash")
+		_, err = l.Conn.ActivateWorkflow(t.Context(), "owner", false)
+		require.NoError(t, err)
+		require.NoError(t, put("third", "taken/:id", "POST"))
+	})
+
 	t.Run("deactivated", func(t *testing.T) {
 		w := l.activate(t, flow("off", node("Off", webhook, 2, object{"path": "off"})))
 		_, err := l.Conn.ActivateWorkflow(t.Context(), w.ID, false)
@@ -97,6 +117,7 @@ func TestWebhook(t *testing.T) {
 			{"application/vnd.api+json", `[1]`, `[1]`},
 			{"application/x-www-form-urlencoded", "z=1&a=b+c&z=2", `{"z":["1","2"],"a":"b c"}`},
 			{"text/plain", "hällo", `"hällo"`},
+			{"application/xml; charset=utf-8", `<?xml version="1.0"?><Order Id="7"><Item>a</Item><Item> b  c </Item><Note/></Order>`, `{"order":{"$":{"Id":"7"},"item":["a","b c"],"note":""}}`},
 			{"application/json", "", `{}`},
 		} {
 			status, _, body := l.do(t, request(t, "POST", at("bodies"), test.body, "Content-Type", test.kind))
@@ -111,6 +132,9 @@ func TestWebhook(t *testing.T) {
 		require.True(t, gjson.Get(body, "body.zipped").Bool(), body)
 		status, _, _ := l.do(t, request(t, "POST", at("bodies"), `{"a"`, "Content-Type", "application/json"))
 		require.Equal(t, 422, status)
+		status, _, body = l.do(t, request(t, "POST", at("bodies"), `<a><b></a>`, "Content-Type", "text/xml"))
+		require.Equal(t, 422, status)
+		require.Contains(t, body, "not valid XML")
 		status, _, _ = l.do(t, request(t, "POST", at("bodies"), strings.Repeat("x", 11<<20), "Content-Type", "text/plain"))
 		require.Equal(t, 413, status)
 		bomb := bytes.Buffer{}

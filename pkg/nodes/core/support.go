@@ -17,6 +17,7 @@ var supported = map[string]node.Support{
 	base + "scheduleTrigger":                     {Options: []string{}},
 	base + "cron":                                {Options: []string{}},
 	base + "interval":                            {Options: []string{}},
+	base + "sseTrigger":                          {Options: []string{}, Note: "events without a name, or of the name message, as in n8n; events that have no id are lost while nobody reads"},
 	base + "executeWorkflowTrigger":              {Options: []string{}},
 	base + "executionData":                       {Options: []string{}, Note: "keys and values are kept in the log of the node's record; executions are not found by them"},
 	"@n8n/n8n-nodes-langchain.manualChatTrigger": {Options: []string{}},

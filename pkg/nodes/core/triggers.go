@@ -23,6 +23,7 @@ var starts = []struct {
 	{base + "scheduleTrigger", []float64{1, 1.1, 1.2, 1.3}},
 	{base + "cron", []float64{1, 1.1, 2}},
 	{base + "interval", []float64{1}},
+	{base + "sseTrigger", []float64{1}},
 	{base + "executeWorkflowTrigger", []float64{1, 1.1}},
 	{base + "formTrigger", []float64{1, 2, 2.1, 2.2, 2.3, 2.4, 2.5}},
 	{base + "errorTrigger", []float64{1}},

@@ -39,7 +39,9 @@ func newPost(t *testing.T) *post {
 	memory := imapmemserver.New()
 	memory.AddUser(p.user)
 	server := imapserver.New(&imapserver.Options{
-		NewSession:   func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) { return memory.NewSession(), nil, nil },
+		NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
+			return memory.NewSession(), nil, nil
+		},
 		InsecureAuth: true, Logger: log.New(io.Discard, "", 0),
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -257,13 +259,13 @@ func TestRules(t *testing.T) {
 	p.deliver(letterOf("apples"))
 	p.deliver(letterOf("pears"))
 	for rules, want := range map[string][]string{
-		`["ALL"]`:                                               {"apples", "pears"},
-		`["UNSEEN",["SUBJECT","pears"]]`:                        {"pears"},
-		`[["!SUBJECT","pears"]]`:                                {"apples"},
+		`["ALL"]`:                        {"apples", "pears"},
+		`["UNSEEN",["SUBJECT","pears"]]`: {"pears"},
+		`[["!SUBJECT","pears"]]`:         {"apples"},
 		`["!SEEN",["OR",["SUBJECT","apples"],"FLAGGED"]]`:       {"apples"},
 		`[["SINCE","January 1, 2020"],["BEFORE","2020-01-02"]]`: nil,
-		`[["UID","2:*"]]`:                                       {"pears"},
-		`[["FROM","bob"]]`:                                      {"apples", "pears"},
+		`[["UID","2:*"]]`:  {"pears"},
+		`[["FROM","bob"]]`: {"apples", "pears"},
 	} {
 		p.notes = nil
 		require.Equal(t, want, p.poll("k", `{"postProcessAction":"nothing","options":{"customEmailConfig":`+fmt.Sprintf("%q", rules)+`}}`), rules)
