@@ -2,7 +2,6 @@ package trigger
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"io"
 	"strconv"
@@ -12,8 +11,6 @@ import (
 
 // maxEvent bounds an event, and a line of one.
 const maxEvent = 4 << 20
-
-type rawJSON = json.RawMessage
 
 // event is one of a stream of server-sent events.
 type event struct {

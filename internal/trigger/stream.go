@@ -258,7 +258,7 @@ func (r *streamReader) begin(ctx context.Context, id engine.ExecutionID, e event
 		if gjson.Valid(e.data) {
 			value = []byte(e.data)
 		}
-		item.JSON = toJSON(map[string]any{"data": rawJSON(value)})
+		item.JSON = toJSON(map[string]any{"data": value})
 	}
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, streamPause) {
 		_, err := r.host.Backend.Submit(ctx, &queue.Submission{

@@ -85,7 +85,7 @@ func (s *server) connect(ctx context.Context) (*connection, error) {
 	if err == nil && !s.secure && c.Caps().Has(goimap.CapStartTLS) {
 		c.forget()
 		_ = c.Close()
-		c, raw, err = s.open(ctx, true)
+		c, _, err = s.open(ctx, true)
 	} else if err == nil && !s.secure && !isLoopback(raw.RemoteAddr()) {
 		c.close()
 		return nil, s.failure("the server offers no encryption, so the password was not sent; turn on SSL/TLS in the credential", nil)
