@@ -86,6 +86,14 @@ func (s storeOf) Load(ctx context.Context, ids []engine.ExecutionID) ([]*state.S
 	return reach(ctx, s, "load", key, func() ([]*state.Stored, error) { return s.p.w.store.Load(ctx, ids) })
 }
 
+func (s storeOf) LoadOpen(ctx context.Context, ids []engine.ExecutionID) ([]*state.Stored, error) {
+	key := ""
+	if len(ids) > 0 {
+		key = string(ids[0])
+	}
+	return reach(ctx, s, "load", key, func() ([]*state.Stored, error) { return s.p.w.store.LoadOpen(ctx, ids) })
+}
+
 func (s storeOf) ClaimTimers(ctx context.Context, now, until int64, limit int) ([]state.Due, error) {
 	return reach(ctx, s, "claim timers", "", func() ([]state.Due, error) { return s.p.w.store.ClaimTimers(ctx, now, until, limit) })
 }
