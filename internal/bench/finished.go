@@ -185,7 +185,7 @@ func (f *fleet) holds(ctx context.Context) (keys, memory, messages int64, err er
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("connect to NATS: %w", err)
 	}
-	for _, name := range []string{queue.StreamJobs, queue.StreamSubmit, queue.StreamDead, "OBJ_" + queue.BucketBlobs} {
+	for _, name := range []string{queue.StreamJobs, queue.StreamSubmit, queue.StreamDead, queue.StreamFiles, "OBJ_" + queue.BucketBlobs} {
 		stream, err := js.Stream(ctx, name)
 		if err != nil {
 			return 0, 0, 0, fmt.Errorf("stream %s: %w", name, err)
