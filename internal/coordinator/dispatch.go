@@ -292,6 +292,13 @@ func (d *dispatcher) holds(id engine.JobID) bool {
 	return e != nil && e.state != statePublished
 }
 
+// has reports whether a job is known and not settled.
+func (d *dispatcher) has(id engine.JobID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.jobs[id] != nil
+}
+
 // reconcile settles the jobs of an execution that are not open any more; nil for one that
 // is over or gone.
 func (d *dispatcher) reconcile(id engine.ExecutionID, open map[engine.JobID]*engine.OpenJob) release {

@@ -102,11 +102,12 @@ func (c *Coordinator) publishLate(jobs []*queue.Job) {
 		var gone []settledJob
 		kept := group[:0]
 		for i, job := range group {
-			if open[i] {
+			switch {
+			case !open[i]:
+				gone = append(gone, settledJob{id: job.ID})
+			case c.dispatch.has(job.ID): // else it was answered, or published elsewhere, while it was looked up
 				job.DispatchedAt = asked
 				kept = append(kept, job)
-			} else {
-				gone = append(gone, settledJob{id: job.ID})
 			}
 		}
 		c.publishJobs(kept)
