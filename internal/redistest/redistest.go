@@ -242,8 +242,9 @@ func (p *process) awaitReady(addr string) error {
 }
 
 // answers reports whether the server at addr takes commands and is the process pid: a port that
-// was free may have gone to a server of somebody else, and ours is about to end. A server with a
-// password is ready when it asks for it; one that still loads its data is not.
+// was free may have gone to a server of somebody else, and ours is about to end. One that tells nobody
+// what process it is (it asks for a password, or for rights) is taken for ours; one that still loads its
+// data is not ready.
 func answers(ctx context.Context, addr string, pid int) bool {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
@@ -257,8 +258,9 @@ func answers(ctx context.Context, addr string, pid int) bool {
 	}
 	said, _ := io.ReadAll(conn)
 	answer := string(said)
-	return strings.HasPrefix(answer, "-NOAUTH") ||
-		strings.HasPrefix(answer, "+PONG") && strings.Contains(answer, fmt.Sprintf("process_id:%d\r\n", pid))
+	known := strings.HasPrefix(answer, "+PONG") && strings.Contains(answer, fmt.Sprintf("process_id:%d\r\n", pid))
+	refused := strings.HasPrefix(answer, "-NOAUTH") || strings.HasPrefix(answer, "+PONG") && strings.Contains(answer, "\n-NOPERM")
+	return known || refused
 }
 
 func freePort() (int, error) {
