@@ -62,7 +62,7 @@ func TestDefaultsCoordinatorKilledBeforePublish(t *testing.T) {
 				w.Start("")
 			}
 			c.AwaitReady(c.Processes()...)
-			ids := submitUntilExit(c, c.Coordinators[0], 10)
+			ids := submitUntilExit(c, c.Coordinators[0], func() []string { return c.Submit(10) })
 			took := c.AwaitFinished(ids, within)
 			c.Settled(ids, within, cluster.Once)
 			recovered(t, c, "coordinator killed "+moment, "all executions finished", took, recoveryLimit)

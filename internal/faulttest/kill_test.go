@@ -87,9 +87,9 @@ func startDoomed(c *cluster.Cluster, at string) {
 
 // submitUntilExit submits executions until a process has come to its failpoint. How many that
 // takes depends on which process each of them comes to.
-func submitUntilExit(c *cluster.Cluster, p *cluster.Process, each int) (ids []string) {
+func submitUntilExit(c *cluster.Cluster, p *cluster.Process, submit func() []string) (ids []string) {
 	for range 5 {
-		ids = append(ids, c.Submit(each)...)
+		ids = append(ids, submit()...)
 		if p.Exits(5 * time.Second) {
 			return ids
 		}
@@ -101,7 +101,7 @@ func submitUntilExit(c *cluster.Cluster, p *cluster.Process, each int) (ids []st
 func killedInAgent(t *testing.T, at string) {
 	c := cluster.New(t, cluster.Options{Lease: calm})
 	startDoomed(c, at)
-	ids := submitUntilExit(c, c.Coordinators[0], 10)
+	ids := submitUntilExit(c, c.Coordinators[0], func() []string { return c.Submit(10) })
 	c.Settled(ids, within, cluster.Once)
 }
 
@@ -152,8 +152,8 @@ func family(t *testing.T, c *cluster.Cluster) []byte {
 func killedInFamily(t *testing.T, at string) {
 	c := cluster.New(t, cluster.Options{Lease: calm, Workers: 1})
 	startDoomed(c, at)
-	ids := c.SubmitOf(family(t, c), 6)
-	c.Coordinators[0].AwaitExit(within)
+	parent := family(t, c)
+	ids := submitUntilExit(c, c.Coordinators[0], func() []string { return c.SubmitOf(parent, 6) })
 	c.AwaitFinished(ids, within)
 	c.Idle(within)
 	statuses(t, c, ids, engine.StatusSuccess)
@@ -253,7 +253,7 @@ func TestWorkerKilledAtEachFailpoint(t *testing.T) {
 					}
 				}
 				c.AwaitReady(c.Processes()...)
-				ids := submitUntilExit(c, c.Workers[0], 12)
+				ids := submitUntilExit(c, c.Workers[0], func() []string { return c.Submit(12) })
 				c.Settled(ids, within, cluster.Repeated)
 			})
 		}
