@@ -71,8 +71,8 @@ type Config struct {
 	// Lease is how long a job may be without a sign of life (the consumer's ack
 	// wait; default queue.DefaultLease). Signs are sent three times as often.
 	Lease time.Duration
-	// MaxUnconfirmed bounds the results that no coordinator has confirmed yet;
-	// while there are more no job is taken (default 1024).
+	// MaxUnconfirmed bounds the results that no coordinator has confirmed yet, besides the
+	// jobs of all Slots; while there are more no job is taken (default 1024).
 	MaxUnconfirmed int
 	// Announce tells coordinators what the worker does; nil tells nobody. Slots is how
 	// many jobs it runs at once, PoolSlots how many of each pool.
@@ -116,7 +116,7 @@ type Worker struct {
 	crew      *crew          // that runs them
 	ended     sync.Once
 	loops     sync.WaitGroup // of what goes on until the last job has ended
-	room      chan struct{}  // one token per unconfirmed result
+	room      chan struct{}  // one token per job that runs, or whose result is not confirmed
 	abandoned atomic.Int64   // runs of node code that do not end
 }
 
@@ -144,7 +144,7 @@ func New(c Config) *Worker {
 	}
 	w := &Worker{
 		config: c, log: c.Log.Named("worker").With(zap.String("worker", c.Name)),
-		held: map[engine.JobID]*heldJob{}, asked: map[Delivery]struct{}{}, room: make(chan struct{}, c.MaxUnconfirmed),
+		held: map[engine.JobID]*heldJob{}, asked: map[Delivery]struct{}{}, room: make(chan struct{}, c.Slots+c.MaxUnconfirmed),
 		crew: newCrew(),
 	}
 	w.fetching, w.stopFetch = context.WithCancel(context.Background())

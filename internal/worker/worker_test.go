@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,7 @@ type world struct {
 	held      bool
 	connected time.Time
 	last      Delivery // comes a moment after no more are wanted
+	slots     int
 
 	mu        sync.Mutex
 	sends     int
@@ -137,7 +139,7 @@ func start(t *testing.T, w *world, run func(context.Context) error) *Worker {
 	})
 	w.jobs, w.results = make(chan Delivery), make(chan *queue.Result, 10)
 	worker := New(Config{
-		Name: "test", Source: w, Transport: w, Lease: 3 * time.Second,
+		Name: "test", Source: w, Transport: w, Lease: 3 * time.Second, Slots: w.slots,
 		Runner: runner.New(runner.Config{Registry: registry, Evaluator: &expression.Evaluator{}}),
 	})
 	worker.Start()
@@ -327,6 +329,27 @@ func TestStopHandsBackWhatDoesNotFinishInTime(t *testing.T) {
 }
 
 // A job that was on its way when the worker was stopped is run like the others.
+// A worker has as many jobs at once as it has slots, however many that are.
+func TestManySlots(t *testing.T) {
+	const slots = 3000
+	away := func(int) (queue.Reply, error) { return queue.Reply{}, errors.New("no coordinator is there") }
+	w := &world{slots: slots, confirm: away}
+	var running sync.WaitGroup
+	running.Add(slots)
+	worker := start(t, w, func(ctx context.Context) error { running.Done(); return untilStopped(ctx) })
+	for i := range slots {
+		select {
+		case w.jobs <- newDelivery(fmt.Sprint("e_", i)):
+		case <-time.After(10 * time.Second):
+			t.Fatalf("no more than %d jobs run", i)
+		}
+	}
+	running.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	worker.Stop(ctx)
+}
+
 func TestStopWaitsForTheLastJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{last: newDelivery("x_1")}
