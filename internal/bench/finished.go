@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -114,15 +115,15 @@ func (r *FinishedReport) run(ctx context.Context, c *Config, f *fleet, store *st
 func (r *FinishedReport) gone(ctx context.Context, c *Config, f *fleet, keys int64, ended time.Time) error {
 	tick := time.NewTicker(progressInterval)
 	defer tick.Stop()
-	indexes := int64(-1)
+	lowest := int64(math.MaxInt64)
 	steady := time.Now()
 	for {
 		now, err := f.rdb.DBSize(ctx).Result()
 		if err != nil {
 			return fmt.Errorf("count keys: %w", err)
 		}
-		if now != indexes {
-			indexes, steady = now, time.Now()
+		if now < lowest { // coordinators have some keys that come and go
+			lowest, steady = now, time.Now()
 		}
 		kept := time.Since(ended)
 		// The indexes of the shards stay; nothing has gone for a while after the time has come.
