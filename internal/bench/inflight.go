@@ -48,6 +48,8 @@ const (
 	thinkingFor = 6 * time.Second
 	// fillPatience is how long the last executions may take to come to their models.
 	fillPatience = 60 * time.Second
+	// stepsPatience is how long all steps of an execution may take, on average.
+	stepsPatience = 5 * time.Millisecond
 	// fillBudget is how long executions are submitted.
 	fillBudget = timeBudget / 2
 )
@@ -162,6 +164,8 @@ func (r *InflightReport) let(ctx context.Context, x *inflight) error {
 		return err
 	}
 	defer stopProfile()
+	// Each step of all is done before the next one of any: the first ends when nearly all work is done.
+	x.tracker.patience = lostAfter + time.Duration(r.Executions)*stepsPatience
 	started := time.Now()
 	if err := x.fleet.open(ctx); err != nil {
 		return err

@@ -18,6 +18,8 @@ import (
 type tracker struct {
 	conn *queue.Conn
 	run  string // the ids of this run begin so
+	// patience is how long nothing may end before what is open counts as lost.
+	patience time.Duration
 
 	mu        sync.Mutex
 	open      map[engine.ExecutionID]time.Time // since when
@@ -29,7 +31,7 @@ type tracker struct {
 }
 
 func newTracker(conn *queue.Conn) (*tracker, func(), error) {
-	t := &tracker{conn: conn, run: "bench-" + uuid.NewString()[:8] + "-", open: map[engine.ExecutionID]time.Time{}, ended: make(chan struct{}, 1)}
+	t := &tracker{conn: conn, run: "bench-" + uuid.NewString()[:8] + "-", patience: lostAfter, open: map[engine.ExecutionID]time.Time{}, ended: make(chan struct{}, 1)}
 	stop, err := conn.WatchLive("", func(n queue.Live) {
 		if n.Kind == engine.LiveExecutionFinished && n.Status.Finished() {
 			t.end(n.Execution, n.Status, n.Error)
@@ -80,7 +82,7 @@ func (t *tracker) done() (ended, open int) {
 const (
 	// silence is how long nothing may end before those that are open are asked for.
 	silence = 3 * time.Second
-	// lostAfter is when those that are open count as lost, if nothing ends.
+	// lostAfter is the patience of scenarios in which executions end one after the other.
 	lostAfter = 60 * time.Second
 )
 
@@ -106,7 +108,7 @@ func (t *tracker) wait(ctx context.Context, progress func(done, open int)) (lost
 			last = since
 		}
 		switch quiet := time.Since(last); {
-		case quiet > lostAfter:
+		case quiet > t.patience:
 			return open, nil
 		case quiet > silence && time.Since(looked) > silence:
 			looked = time.Now()

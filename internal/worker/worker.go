@@ -117,6 +117,7 @@ type Worker struct {
 	ended     sync.Once
 	loops     sync.WaitGroup // of what goes on until the last job has ended
 	room      chan struct{}  // one token per job that runs, or whose result is not confirmed
+	sending   chan struct{}  // one token per result that is on its way to a coordinator
 	abandoned atomic.Int64   // runs of node code that do not end
 }
 
@@ -145,7 +146,7 @@ func New(c Config) *Worker {
 	w := &Worker{
 		config: c, log: c.Log.Named("worker").With(zap.String("worker", c.Name)),
 		held: map[engine.JobID]*heldJob{}, asked: map[Delivery]struct{}{}, room: make(chan struct{}, c.Slots+c.MaxUnconfirmed),
-		crew: newCrew(),
+		crew: newCrew(), sending: make(chan struct{}, maxSending),
 	}
 	w.fetching, w.stopFetch = context.WithCancel(context.Background())
 	w.running, w.giveBack = context.WithCancel(context.Background())
@@ -455,6 +456,23 @@ func questionOf(d Delivery) *queue.Redelivery {
 	}
 }
 
+// maxSending bounds the results that are on their way at the same time. A coordinator is asked again
+// when it does not answer within seconds, and another one after it: were it given more than it can
+// commit in that time, as when thousands of models answer at once, each result would come several
+// times, and be committed ever later.
+const maxSending = 256
+
+// send sends a result in its turn.
+func (w *Worker) send(ctx context.Context, coordinator string, result *queue.Result) (queue.Reply, error) {
+	select {
+	case w.sending <- struct{}{}:
+		defer func() { <-w.sending }()
+		return w.config.Transport.SendResult(ctx, coordinator, result)
+	case <-ctx.Done():
+		return queue.Reply{}, ctx.Err()
+	}
+}
+
 // deliver sends a result until a coordinator confirms it. When the worker must
 // stop before that, the job is handed back and will run again.
 func (w *Worker) deliver(ctx context.Context, h *heldJob, result *queue.Result, log *zap.Logger) {
@@ -465,7 +483,7 @@ func (w *Worker) deliver(ctx context.Context, h *heldJob, result *queue.Result, 
 	defer cancel()
 	defer context.AfterFunc(w.running, cancel)()
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		reply, err := w.config.Transport.SendResult(send, h.Job().Coordinator, result)
+		reply, err := w.send(send, h.Job().Coordinator, result)
 		if err == nil && reply.Verdict == queue.VerdictOK {
 			return
 		}

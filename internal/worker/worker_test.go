@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -348,6 +349,32 @@ func TestManySlots(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	worker.Stop(ctx)
+}
+
+// However many jobs end at the same moment, a coordinator is sent no more results than it can answer soon.
+func TestResultsAreSentInTurn(t *testing.T) {
+	const jobs = 2 * maxSending
+	var sending, most atomic.Int64
+	answer := make(chan struct{})
+	w := &world{slots: jobs, confirm: func(int) (queue.Reply, error) {
+		now := sending.Add(1)
+		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
+		}
+		<-answer
+		sending.Add(-1)
+		return queue.Reply{Verdict: queue.VerdictOK}, nil
+	}}
+	worker := start(t, w, nothing)
+	for i := range jobs {
+		w.jobs <- newDelivery(fmt.Sprint("e_", i))
+	}
+	require.Eventually(t, func() bool { return sending.Load() == maxSending }, 10*time.Second, time.Millisecond)
+	close(answer)
+	for range jobs {
+		<-w.results
+	}
+	require.EqualValues(t, maxSending, most.Load())
+	worker.Stop(t.Context())
 }
 
 func TestStopWaitsForTheLastJob(t *testing.T) {
