@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
@@ -37,6 +39,7 @@ const (
 	envNATSDir = "REPRISE_BENCH_NATS_DIR"
 	envScript  = "REPRISE_BENCH_SCRIPT" // file with what the model answers
 	envHeld    = "REPRISE_BENCH_HELD"   // the model answers after askOpen
+	envThink   = "REPRISE_BENCH_THINK"  // how long the model thinks, as time.ParseDuration reads it
 )
 
 // What a child is asked on its standard input, one word a line; it answers each with a
@@ -200,7 +203,11 @@ func (c *childProcess) serve(p *service.Process, err error) (string, func(), err
 
 // thinks makes the model of a worker, and the credential that leads to it.
 func (c *childProcess) thinks() (*credentials.Store, http.RoundTripper, error) {
-	c.model = newCheapModel(os.Getenv(envHeld) != "")
+	think, err := time.ParseDuration(cmp.Or(os.Getenv(envThink), "0s"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", envThink, err)
+	}
+	c.model = newCheapModel(think, os.Getenv(envHeld) != "")
 	if path := os.Getenv(envScript); path != "" {
 		text, err := os.ReadFile(path)
 		if err != nil {

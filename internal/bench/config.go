@@ -27,7 +27,7 @@ type Config struct {
 	// ModelOverHTTP has the mock model answer over HTTP, as real ones do. Otherwise it answers
 	// in memory, at no cost, as the floor has no model either.
 	ModelOverHTTP bool
-	// Think is how long the mock LLM thinks before each of an execution's two answers.
+	// Think is how long the mock LLM thinks before every answer.
 	Think time.Duration
 	// NATSURL and RedisURL of servers on this machine; empty starts embedded ones.
 	NATSURL, RedisURL string

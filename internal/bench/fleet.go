@@ -257,6 +257,9 @@ func (f *fleet) workerEnv(fc fleetConfig) ([]string, error) {
 		}
 		env = append(env, envScript+"="+path)
 	}
+	if f.c.Think > 0 {
+		env = append(env, envThink+"="+f.c.Think.String())
+	}
 	if fc.held {
 		env = append(env, envHeld+"=1")
 	}

@@ -92,13 +92,13 @@ func TestScale(t *testing.T) {
 	require.Equal(t, 1.0, r.Rows[0].Ratio)
 }
 
-// TestBurst: a coordinator that may hold back next to nothing refuses, and nothing is lost for
-// that.
+// TestBurst: a coordinator that may hold back next to nothing refuses while its workers are busy,
+// and nothing is lost for that.
 func TestBurst(t *testing.T) {
 	c := fleetTest(t, ScenarioBurst)
-	c.Executions, c.Backlog, c.WorkerConcurrency = 1200, 1, 1
+	c.Executions, c.Backlog, c.WorkerConcurrency, c.Think = 3000, 1, 2, time.Millisecond
 	r := measured[*BurstReport](t, c)
-	require.Equal(t, 1200, r.Succeeded)
+	require.Equal(t, 3000, r.Succeeded)
 	require.Zero(t, r.Lost)
 	require.Positive(t, r.Refused)
 	require.Equal(t, r.Submissions+r.Refused+r.NoAnswer, r.Tries)

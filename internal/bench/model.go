@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/reprise-engine/reprise/internal/mockllm"
 )
@@ -20,16 +21,17 @@ type cheapModel struct {
 	// held, when it is not nil, is closed when answers may be given.
 	held     chan struct{}
 	release  sync.Once
-	thinking atomic.Int64 // requests that have no answer yet
+	delay    time.Duration // how long it thinks about each answer
+	thinking atomic.Int64  // requests that have no answer yet
 
 	mu      sync.RWMutex
 	server  *mockllm.Server
 	answers map[string]*httptest.ResponseRecorder
 }
 
-// newCheapModel makes a model that answers at once, or not before open.
-func newCheapModel(held bool) *cheapModel {
-	m := &cheapModel{}
+// newCheapModel makes a model that thinks for so long, and when it is held not before open.
+func newCheapModel(delay time.Duration, held bool) *cheapModel {
+	m := &cheapModel{delay: delay}
 	if held {
 		m.held = make(chan struct{})
 	}
@@ -57,6 +59,13 @@ func (m *cheapModel) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer m.thinking.Add(-1)
 		select {
 		case <-m.held:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	if m.delay > 0 {
+		select {
+		case <-time.After(m.delay):
 		case <-r.Context().Done():
 			return nil, r.Context().Err()
 		}

@@ -84,7 +84,7 @@ reports that were measured in turn, with "reprise bench compare".`,
 	f.DurationVar(&c.Retention, "retention", 45*time.Second, "how long executions are kept in the scenario finished")
 	f.IntVar(&c.Repeats, "repeats", 0, "executions in the scenario steps (default 3), starts in cold (default 5)")
 	f.BoolVar(&c.ModelOverHTTP, "model-http", false, "have the mock model of the scenario agent answer over HTTP instead of in memory")
-	f.DurationVar(&c.Think, "think", 0, "time the mock model of the scenario agent thinks before every answer")
+	f.DurationVar(&c.Think, "think", 0, "time the mock model thinks before every answer")
 	f.BoolVar(&c.External, "external", false, "only submit: coordinators and workers run elsewhere")
 	f.BoolVar(&c.NoFloor, "no-floor", false, "leave the floor out")
 	f.StringVar(&b.output, "output", string(outputText), "text or json")
