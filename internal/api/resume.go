@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprise-engine/reprise/internal/links"
 	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/nodes/web"
 	"github.com/reprise-engine/reprise/pkg/queue"
 )
 
@@ -40,6 +41,10 @@ func (h *handler) resume(w http.ResponseWriter, r *http.Request) {
 	suffix := strings.Trim(chi.URLParam(r, "*"), "/")
 	if suffix == "" {
 		suffix = added
+	}
+	if suffix == web.FormSuffix { // what a form takes has been checked by its page
+		fail(w, http.StatusConflict, queue.CodeConflict, "a form is sent with its page, not by a call of the resume URL")
+		return
 	}
 	if !utf8.ValidString(suffix) {
 		fail(w, http.StatusNotFound, queue.CodeNotFound, "there is nothing at this address")

@@ -173,7 +173,7 @@ func (p *treePrinter) meta(record *engine.Record, say func(label, text string)) 
 		return
 	}
 	if w := p.waiting[m.Wait]; w != nil && record.Status == engine.StatusWaiting {
-		text := kindText(w.Kind)
+		text := kindText(w)
 		if w.Until > 0 {
 			text += " until " + clock(w.Until)
 		}

@@ -260,12 +260,15 @@ func below(parents map[engine.ExecutionID]engine.ExecutionID, id, root engine.Ex
 	return false
 }
 
-// kindText says what a kind of wait is for.
-func kindText(kind engine.WaitKind) string {
-	switch kind {
+// kindText says what is waited for.
+func kindText(w *queue.Waiting) string {
+	switch w.Kind {
 	case engine.WaitApproval:
 		return "for a decision"
 	case engine.WaitWebhook:
+		if len(w.Form) > 0 {
+			return "for a form"
+		}
 		return "for a webhook"
 	case engine.WaitChildren:
 		return "for executions it started"
@@ -275,7 +278,7 @@ func kindText(kind engine.WaitKind) string {
 
 // waitingText says what is waited for, and until when.
 func waitingText(w *queue.Waiting) string {
-	text := w.Node + " waits " + kindText(w.Kind)
+	text := w.Node + " waits " + kindText(w)
 	if w.Until > 0 {
 		text += " until " + clock(w.Until)
 	}
@@ -288,6 +291,9 @@ func waitingHint(x *queue.Execution, w *queue.Waiting) string {
 	case engine.WaitApproval:
 		return "reprise executions approve " + w.Token
 	case engine.WaitWebhook:
+		if len(w.Form) > 0 {
+			return "its page, which coordinators with REPRISE_HTTP_ADDR show"
+		}
 		return "reprise executions resume " + string(x.ID)
 	}
 	return ""
@@ -296,8 +302,8 @@ func waitingHint(x *queue.Execution, w *queue.Waiting) string {
 // kinds lists what an execution waits for, in words.
 func kinds(x *queue.Execution) string {
 	var words []string
-	for _, w := range x.Waiting {
-		word := strings.TrimPrefix(kindText(w.Kind), "for ")
+	for i := range x.Waiting {
+		word := strings.TrimPrefix(kindText(&x.Waiting[i]), "for ")
 		if !slices.Contains(words, word) {
 			words = append(words, word)
 		}

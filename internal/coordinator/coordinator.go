@@ -61,6 +61,9 @@ type Store interface {
 type Links interface {
 	// ResumeURL ends a wait for a webhook; link is the number of the job it was made in.
 	ResumeURL(execution engine.ExecutionID, link int) string
+	// ResumeFormURL does so with a form, FormURL goes on with that of the person who began it.
+	ResumeFormURL(execution engine.ExecutionID, link int) string
+	FormURL(execution engine.ExecutionID) string
 	// ApprovalURL shows and decides a question; bind is links.Bind of what it is about.
 	ApprovalURL(token, bind string) string
 }

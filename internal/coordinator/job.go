@@ -27,6 +27,7 @@ func (c *Coordinator) buildJob(p *program, s *engine.State, j *engine.Job) *queu
 	if c.config.Links != nil && n.resumeURL {
 		if _, link, ok := engine.SplitToken(j.Token()); ok {
 			job.ResumeURL = c.config.Links.ResumeURL(s.Meta.ID, link)
+			job.ResumeFormURL = c.config.Links.ResumeFormURL(s.Meta.ID, link)
 		}
 	}
 	if c.config.Links != nil && n.waits {
@@ -66,8 +67,15 @@ func (c *Coordinator) waitURL(s *engine.State, p *engine.Parked) string {
 		if !ok {
 			return ""
 		}
+		w := p.Wait.Webhook
+		switch {
+		case w != nil && len(w.Form) > 0 && w.Linked:
+			return c.config.Links.ResumeFormURL(s.Meta.ID, link)
+		case w != nil && len(w.Form) > 0:
+			return c.config.Links.FormURL(s.Meta.ID)
+		}
 		url := c.config.Links.ResumeURL(s.Meta.ID, link)
-		if w := p.Wait.Webhook; w != nil && w.Suffix != "" && url != "" {
+		if w != nil && w.Suffix != "" && url != "" {
 			url += "/" + w.Suffix // as workflows write it: $execution.resumeUrl + "/" + suffix
 		}
 		return url

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"slices"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
@@ -16,28 +17,46 @@ func (c *Coordinator) response(ctx context.Context, r *queue.ResponseRequest) (*
 			return nil, err
 		}
 		if !s.Meta.Status.Finished() {
-			return &queue.ResponseAnswer{Status: s.Meta.Status, Waiting: c.waitsOf(s)}, nil
+			answer := &queue.ResponseAnswer{Status: s.Meta.Status}
+			c.addWaits(answer, s, r.Link)
+			return answer, nil
 		}
 	}
 	s, err := c.look(ctx, r.ID)
 	if err != nil {
 		return nil, err
 	}
-	answer := &queue.ResponseAnswer{Status: s.Meta.Status, Response: firstResponse(s)}
+	answer := &queue.ResponseAnswer{Status: s.Meta.Status, Response: firstResponse(s, r.From)}
 	if s.Meta.Status.Finished() {
 		if answer.Outputs, answer.Error = s.Outcome(); !r.Outputs {
 			answer.Outputs = nil
 		}
 		return answer, nil
 	}
-	answer.Waiting = c.waitsOf(s)
+	c.addWaits(answer, s, r.Link)
 	return answer, nil
+}
+
+// addWaits tells what an execution waits for, as far as the link, if there is one, leads to it.
+func (c *Coordinator) addWaits(answer *queue.ResponseAnswer, s *engine.State, link *int) {
+	waits := s.ParkedInOrder()
+	if link != nil {
+		waits = slices.DeleteFunc(waits, func(p *engine.Parked) bool {
+			return p.Wait.Webhook == nil || !p.Wait.Webhook.Linked || !linkFits(p, link)
+		})
+		answer.Over = len(waits) == 0 && *link <= s.Meta.LastWebhook
+	}
+	answer.Waiting = c.toldWaits(s, waits)
 }
 
 // waitsOf lists what an execution waits for.
 func (c *Coordinator) waitsOf(s *engine.State) []queue.Waiting {
+	return c.toldWaits(s, s.ParkedInOrder())
+}
+
+func (c *Coordinator) toldWaits(s *engine.State, parked []*engine.Parked) []queue.Waiting {
 	var waits []queue.Waiting
-	for _, p := range s.ParkedInOrder() {
+	for _, p := range parked {
 		w := queue.Waiting{
 			Token: p.Token, Node: p.Entry.Node, Kind: p.Wait.Kind, Since: p.Since, Until: p.Wait.Until, URL: c.waitURL(s, p),
 		}
@@ -49,13 +68,14 @@ func (c *Coordinator) waitsOf(s *engine.State) []queue.Waiting {
 	return waits
 }
 
-// firstResponse is the one of the run that began first.
-func firstResponse(s *engine.State) *engine.WebhookResponse {
+// firstResponse is the one of the run that began first of those whose execution index is
+// not lower than from.
+func firstResponse(s *engine.State, from int) *engine.WebhookResponse {
 	var found *engine.WebhookResponse
 	first := 0
 	for _, runs := range s.Run {
 		for _, record := range runs {
-			if record == nil || record.Metadata == nil || record.Metadata.Response == nil {
+			if record == nil || record.Metadata == nil || record.Metadata.Response == nil || record.ExecutionIndex < from {
 				continue
 			}
 			if found == nil || record.ExecutionIndex < first {

@@ -64,6 +64,9 @@ func (c *Coordinator) resume(ctx context.Context, r *queue.ResumeRequest) (*queu
 			return problem
 		}
 		answer, node = &queue.ResumeAnswer{}, p.Entry.Node
+		if p.Entry.Progress != nil {
+			answer.Run = p.Entry.Progress.ExecutionIndex
+		}
 		if hook := p.Wait.Webhook; hook != nil {
 			answer.Response, answer.AfterEnd = hook.Response, hook.AfterEnd
 		}
@@ -106,6 +109,9 @@ func waitFor(s *engine.State, r *queue.ResumeRequest) (*engine.Parked, *queue.Pr
 		hook := other.Wait.Webhook
 		if hook == nil {
 			hook = &engine.WebhookWait{}
+		}
+		if len(hook.Form) > 0 {
+			return nil, conflict("execution %s waits for a form to be sent, which only its page does", r.Execution)
 		}
 		return nil, conflict("execution %s waits for another call: %s with the path suffix %q", r.Execution, method(hook), hook.Suffix)
 	case r.Link != nil && *r.Link <= s.Meta.LastWebhook:

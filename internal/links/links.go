@@ -3,7 +3,8 @@
 //
 //	<public>/webhook-waiting/<execution>?signature=<link>.<mac>
 //	<public>/approval/<token>?signature=<bind>.<mac>
-//	<public>/form-waiting/<execution>?signature=f.<mac>
+//	<public>/form-waiting/<execution>?signature=f.<mac>        of the person who began it
+//	<public>/form-waiting/<execution>?signature=<link>.<mac>   of a Wait node's form
 //
 // A link is a capability: whoever has it may use it, so it is bound to as little
 // as possible. A resume URL carries the number of the job it was made in, so it
@@ -95,10 +96,25 @@ func (s *Signer) FormURL(execution engine.ExecutionID) string {
 	return s.public + FormPath + url.PathEscape(string(execution)) + "?" + Parameter + "=f." + s.mac("form", string(execution), "f")
 }
 
-// CheckForm checks the signature of a form's URL.
-func (s *Signer) CheckForm(execution engine.ExecutionID, signature string) bool {
-	_, ok := s.check("form", string(execution), signature)
-	return ok
+// ResumeFormURL is where the form of a Wait node is filled in; link is as for ResumeURL. Neither
+// of the two resumes what the other does. It is "" without a public URL.
+func (s *Signer) ResumeFormURL(execution engine.ExecutionID, link int) string {
+	if s.public == "" || link < 0 {
+		return ""
+	}
+	number := strconv.Itoa(link)
+	return s.public + FormPath + url.PathEscape(string(execution)) + "?" + Parameter + "=" + number + "." + s.mac("form", string(execution), number)
+}
+
+// CheckForm checks the signature of a form's URL and returns the number of the job that
+// a ResumeFormURL was made in; it is nil for a FormURL.
+func (s *Signer) CheckForm(execution engine.ExecutionID, signature string) (link *int, ok bool) {
+	value, ok := s.check("form", string(execution), signature)
+	if !ok || value == "f" {
+		return nil, ok
+	}
+	number, err := strconv.Atoi(value)
+	return &number, err == nil
 }
 
 // CheckResume checks the signature of a resume URL and returns the number of the job it

@@ -22,6 +22,27 @@ func signatureOf(t testing.TB, link string) string {
 	return signature
 }
 
+func TestFormURL(t *testing.T) {
+	s := links.New(key, "https://flows.example.com")
+	own, linked := s.FormURL("e"), s.ResumeFormURL("e", 7)
+	link, ok := s.CheckForm("e", signatureOf(t, own))
+	require.True(t, ok)
+	require.Nil(t, link, "the person who began it has no link")
+	link, ok = s.CheckForm("e", signatureOf(t, linked))
+	require.True(t, ok)
+	require.Equal(t, 7, *link)
+	for name, signature := range map[string]string{
+		"resume URL": signatureOf(t, s.ResumeURL("e", 7)), "another execution": signatureOf(t, s.ResumeFormURL("f", 7)),
+		"another number": strings.Replace(signatureOf(t, linked), "7.", "8.", 1), "no number": strings.Replace(signatureOf(t, linked), "7.", "f.", 1), "none": "",
+	} {
+		_, ok = s.CheckForm("e", signature)
+		require.False(t, ok, name)
+	}
+	_, ok = s.CheckResume("e", signatureOf(t, linked))
+	require.False(t, ok, "the link of a form resumes no wait for a call")
+	require.Empty(t, links.New(key, "").ResumeFormURL("e", 7))
+}
+
 func TestResumeURL(t *testing.T) {
 	for _, public := range []string{"https://example.com", "https://example.com/", "https://example.com/base/path//"} {
 		s := links.New(key, public)

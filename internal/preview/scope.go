@@ -7,8 +7,11 @@ import (
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
-// resumeURL has the form of the URL that an execution is resumed at, and leads nowhere.
-const resumeURL = "http://localhost/webhook-waiting/preview"
+// resumeURL and formURL have the form of the URLs that an execution is resumed at, and lead nowhere.
+const (
+	resumeURL = "http://localhost/webhook-waiting/preview"
+	formURL   = "http://localhost/form-waiting/preview"
+)
 
 // Scope is what expressions of the node see.
 func (d *Data) Scope(now time.Time) *expression.Scope {
@@ -20,7 +23,7 @@ func (d *Data) Scope(now time.Time) *expression.Scope {
 	for _, n := range d.Workflow.Nodes {
 		s.Nodes[n.Name] = n
 	}
-	s.Execution.ID, s.Execution.Mode, s.Execution.ResumeURL = "preview", "cli", resumeURL
+	s.Execution.ID, s.Execution.Mode, s.Execution.ResumeURL, s.Execution.ResumeFormURL = "preview", "cli", resumeURL, formURL
 	s.Workflow.ID, s.Workflow.Name, s.Workflow.Active = d.Workflow.ID, d.Workflow.Name, d.Workflow.Active
 	return s
 }
@@ -29,6 +32,6 @@ func (d *Data) Scope(now time.Time) *expression.Scope {
 // nothing else.
 func Alone(input workflow.Items, timezone string, now time.Time) *expression.Scope {
 	s := &expression.Scope{Inputs: []workflow.Items{input}, Timezone: timezone, Now: now}
-	s.Execution.ID, s.Execution.Mode, s.Execution.ResumeURL = "preview", "cli", resumeURL
+	s.Execution.ID, s.Execution.Mode, s.Execution.ResumeURL, s.Execution.ResumeFormURL = "preview", "cli", resumeURL, formURL
 	return s
 }

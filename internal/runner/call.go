@@ -21,8 +21,8 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 		RunIndex: job.RunIndex, Inputs: job.Inputs, Sources: job.Source, RunData: data,
 		Nodes: plan.nodes, ToolArguments: job.ToolArguments, Timezone: plan.Timezone, Now: r.config.Now(),
 	}
-	scope.Execution.ID, scope.Execution.Mode, scope.Execution.ResumeURL = string(job.Execution), job.Mode, job.ResumeURL
-	scope.Execution.IdempotencyKey = job.IdempotencyKey
+	scope.Execution.ID, scope.Execution.Mode, scope.Execution.IdempotencyKey = string(job.Execution), job.Mode, job.IdempotencyKey
+	scope.Execution.ResumeURL, scope.Execution.ResumeFormURL = job.ResumeURL, job.ResumeFormURL
 	scope.Workflow.ID, scope.Workflow.Name, scope.Workflow.Active = plan.WorkflowID, plan.WorkflowName, plan.Active
 
 	base := node.Call{

@@ -44,6 +44,9 @@ type WebhookWait struct {
 	// Form is the page that a person fills in to make the call; the HTTP side knows its
 	// shape. Such a wait is not resumed by a call of the resume URL, but by its form's.
 	Form json.RawMessage `json:"form,omitempty"`
+	// Linked: the form is filled in by whoever was given its link, not by the person whose form
+	// began the execution.
+	Linked bool `json:"linked,omitempty"`
 }
 
 // WebhookResponse is an answer to an HTTP call.

@@ -122,6 +122,8 @@ func (s *Scope) fast(f *fast, index int) (v Value, ok bool, err error) {
 			v = Value{JSON: quote(s.executionMode())}
 		case "resumeUrl":
 			v = Value{JSON: quote(s.Execution.ResumeURL)}
+		case "resumeFormUrl":
+			v = Value{JSON: quote(s.Execution.ResumeFormURL)}
 		case "idempotencyKey":
 			v = Value{JSON: quote(s.Execution.IdempotencyKey)}
 		}

@@ -18,7 +18,7 @@ import (
 // they read, also for copies of a scope. Now should be set, and be the same in the copies.
 type Scope struct {
 	Execution struct {
-		ID, Mode, ResumeURL string
+		ID, Mode, ResumeURL, ResumeFormURL string
 		// IdempotencyKey is the same for every attempt of this run's slice.
 		IdempotencyKey string
 	}

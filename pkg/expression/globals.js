@@ -268,7 +268,7 @@
       return { ...scope.workflow };
     },
     get $execution() {
-      const { id, mode, resumeUrl, idempotencyKey } = scope.execution;
+      const { id, mode, resumeUrl, resumeFormUrl, idempotencyKey } = scope.execution;
       const unavailable = () => {
         throw new Error('not available');
       };
@@ -276,7 +276,7 @@
         id,
         mode,
         resumeUrl,
-        resumeFormUrl: resumeUrl.replace('/webhook-waiting/', '/form-waiting/'),
+        resumeFormUrl,
         customData: { get: unavailable, set: unavailable, getAll: unavailable, setAll: unavailable },
       };
       // Ours alone, so that listing $execution gives what it gives in n8n.

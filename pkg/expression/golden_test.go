@@ -106,7 +106,7 @@ func contexts(tb testing.TB) func(f fact) *Scope {
 		}
 		s.Workflow.ID, s.Workflow.Name = w.ID, w.Name
 		s.Execution.ID, s.Execution.Mode = "1", "cli"
-		s.Execution.ResumeURL = "http://localhost:5678/webhook-waiting/1"
+		s.Execution.ResumeURL, s.Execution.ResumeFormURL = "http://localhost:5678/webhook-waiting/1", "http://localhost:5678/form-waiting/1"
 		data := runData{"Start": {{outputs: []workflow.Items{empty}}}}
 		if name == "simple" {
 			item := f.JSON

@@ -182,7 +182,7 @@ func (r *reader) path() *fast {
 		}
 	case "$execution":
 		f.root = rootExecution
-		if k := r.peekKey(); k != "id" && k != "mode" && k != "resumeUrl" && k != "idempotencyKey" {
+		if k := r.peekKey(); k != "id" && k != "mode" && k != "resumeUrl" && k != "resumeFormUrl" && k != "idempotencyKey" {
 			return nil
 		}
 	case "$fromAI", "$fromAi", "$fromai":

@@ -181,6 +181,7 @@ type description struct {
 		RawMode   string `json:"rawMode"`
 		ResumeURL string `json:"resumeUrl"`
 
+		ResumeFormURL  string `json:"resumeFormUrl"`
 		IdempotencyKey string `json:"idempotencyKey"`
 	} `json:"execution"`
 	Node struct {
@@ -216,7 +217,8 @@ func (s *Scope) description() *description {
 	d := &description{}
 	d.Workflow.ID, d.Workflow.Name, d.Workflow.Active = s.Workflow.ID, s.Workflow.Name, s.Workflow.Active
 	d.Execution.ID, d.Execution.Mode, d.Execution.RawMode = s.Execution.ID, s.executionMode(), s.Execution.Mode
-	d.Execution.ResumeURL, d.Execution.IdempotencyKey = s.Execution.ResumeURL, s.Execution.IdempotencyKey
+	d.Execution.ResumeURL, d.Execution.ResumeFormURL = s.Execution.ResumeURL, s.Execution.ResumeFormURL
+	d.Execution.IdempotencyKey = s.Execution.IdempotencyKey
 	if s.Node != nil {
 		d.Node.ID, d.Node.Name, d.Node.TypeVersion, d.Node.WebhookID = s.Node.ID, s.Node.Name, s.Node.TypeVersion, s.Node.WebhookID
 	}

@@ -32,6 +32,8 @@ type Limit struct {
 	Parameter string
 	// Values that are not supported; nil is any but none, "", false and [].
 	Values []string
+	// When are parameters that must have these values for the limit to count; nil is always.
+	When map[string]string
 	// Advice says what to do, as a sentence without a full stop.
 	Advice string
 }
@@ -39,6 +41,11 @@ type Limit struct {
 // Hit returns the value with which a node is beyond the limit. A value that is an
 // expression is only known when the node runs, and is within it.
 func (l Limit) Hit(n *workflow.Node) (value string, ok bool) {
+	for path, value := range l.When {
+		if gjson.GetBytes(n.Parameters, path).String() != value {
+			return "", false
+		}
+	}
 	found := gjson.GetBytes(n.Parameters, l.Parameter)
 	if !found.Exists() || found.Type == gjson.Null || strings.HasPrefix(found.Str, "=") {
 		return "", false

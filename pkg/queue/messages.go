@@ -45,9 +45,10 @@ type Job struct {
 	// ToolArguments and ToolCallID of a tool run.
 	ToolArguments json.RawMessage `json:"toolArguments,omitempty"`
 	ToolCallID    string          `json:"toolCallId,omitempty"`
-	// ResumeURL ($execution.resumeUrl) and ApprovalURL, for nodes that can use them.
-	ResumeURL   string `json:"resumeUrl,omitempty"`
-	ApprovalURL string `json:"approvalUrl,omitempty"`
+	// ResumeURL ($execution.resumeUrl), ResumeFormURL and ApprovalURL, for nodes that can use them.
+	ResumeURL     string `json:"resumeUrl,omitempty"`
+	ResumeFormURL string `json:"resumeFormUrl,omitempty"`
+	ApprovalURL   string `json:"approvalUrl,omitempty"`
 	// Resumption of a run that waited.
 	Resumption *engine.Resumption `json:"resumption,omitempty"`
 	// Rounds answered so far, for a resumed requester.

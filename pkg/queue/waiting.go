@@ -41,6 +41,8 @@ type ResumeAnswer struct {
 	Response engine.WebhookResponse `json:"response"`
 	// AfterEnd: with the execution's last output instead, when it is over.
 	AfterEnd bool `json:"afterEnd,omitempty"`
+	// Run is the execution index of the run that was resumed: what answers the call began later.
+	Run int `json:"run,omitempty"`
 }
 
 // Approval is a question to a person and what became of it.

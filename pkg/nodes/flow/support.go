@@ -2,18 +2,24 @@ package flow
 
 import "github.com/reprise-engine/reprise/pkg/node"
 
+// onCall is a wait for a webhook call.
+var onCall = map[string]string{"resume": "webhook"}
+
 // supported declares which settings are honoured; what is not is refused by refuseUnsupported
 // and its neighbours.
 var supported = map[string]node.Support{
 	base + "wait": {
-		Options: []string{"webhookSuffix", "responseCode", "responseData", "responseHeaders", "noResponseBody", "ipWhitelist", "ignoreBots"},
+		Options: []string{"buttonLabel", "respondWithOptions", "webhookSuffix", "responseCode", "responseData", "responseHeaders", "noResponseBody", "ipWhitelist", "ignoreBots"},
+		Ignored: map[string]string{
+			"appendAttribution": "no line about the program is shown", "customCss": "pages keep their own look",
+			"useWorkflowTimezone": "submittedAt is in the workflow's time zone",
+		},
 		Limits: []node.Limit{
-			{Parameter: "resume", Values: []string{"form"}, Advice: "wait for a webhook call, and let a form of your own call the resume URL"},
-			{Parameter: "incomingAuthentication", Advice: "choose none: resume URLs are signed, only who was given one can call it"},
-			{Parameter: "responseMode", Values: []string{"responseNode"}, Advice: "respond immediately or when the last node finishes"},
-			{Parameter: "responseData", Values: []string{"allEntries", "firstEntryBinary", "noData"}, Advice: "respond with the first item's JSON"},
-			{Parameter: "options.ipWhitelist", Advice: "limit access in front of the server"},
-			{Parameter: "options.ignoreBots", Advice: "use the method POST, which link previews do not"},
+			{Parameter: "incomingAuthentication", Advice: "choose none: the links are signed, only who was given one can use it"},
+			{Parameter: "responseMode", Values: []string{"responseNode"}, When: onCall, Advice: "respond to a webhook call immediately or when the last node finishes"},
+			{Parameter: "responseData", Values: []string{"allEntries", "firstEntryBinary", "noData"}, When: onCall, Advice: "respond with the first item's JSON"},
+			{Parameter: "options.ipWhitelist", When: onCall, Advice: "limit access in front of the server"},
+			{Parameter: "options.ignoreBots", When: onCall, Advice: "let the webhook call use the method POST, which link previews do not"},
 		},
 	},
 	base + "executeWorkflow": {Options: []string{"waitForSubWorkflow"}},

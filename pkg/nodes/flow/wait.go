@@ -4,17 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/moment"
+	"github.com/reprise-engine/reprise/pkg/nodes/web"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
-// Wait holds an execution up for a time or until its resume URL is called.
+// Wait holds an execution up for a time, until its resume URL is called or until a form is sent.
 // Its parameters are those of the first item.
 func Wait() *node.Type {
 	return &node.Type{
@@ -28,11 +27,7 @@ func Wait() *node.Type {
 func executeWait(ctx context.Context, call *node.Call) (*node.Result, error) {
 	if r := call.Resumption; r != nil {
 		if r.Kind == engine.WaitWebhook && !r.Expired {
-			data := r.Data
-			if len(data) == 0 {
-				data = json.RawMessage(`{}`)
-			}
-			return output(workflow.Items{{JSON: data, PairedItem: workflow.Paired(0)}}), nil
+			return itemOf(ctx, call)
 		}
 		return passed(call), nil
 	}
@@ -46,18 +41,20 @@ func executeWait(ctx context.Context, call *node.Call) (*node.Result, error) {
 	case "timeInterval":
 		until, err = waitInterval(ctx, call)
 	case "specificTime":
-		until, err = moment(ctx, call, "dateTime")
+		until, err = moment.At(ctx, call, "dateTime")
 	case "webhook":
 		wait.Kind = engine.WaitWebhook
 		if wait.Webhook, err = readWebhook(ctx, call); err == nil {
-			until, err = waitLimit(ctx, call)
+			until, err = moment.Limit(ctx, call)
 		}
 	case "form":
-		err = node.OperationError(-1, "Waiting for a form is not supported",
-			"Set “Resume” to “On Webhook Call” and let your own form call the resume URL.")
+		wait.Kind = engine.WaitWebhook
+		if wait.Webhook, err = readForm(ctx, call); err == nil {
+			until, err = moment.Limit(ctx, call)
+		}
 	default:
 		err = node.OperationError(-1, fmt.Sprintf("%q is not something to wait for", resume),
-			"The parameter resume must be timeInterval, specificTime or webhook.")
+			"The parameter resume must be timeInterval, specificTime, webhook or form.")
 	}
 	if err != nil {
 		return nil, err
@@ -72,108 +69,30 @@ func executeWait(ctx context.Context, call *node.Call) (*node.Result, error) {
 	return waiting(wait), nil
 }
 
+// itemOf gives out what ended the wait.
+func itemOf(ctx context.Context, call *node.Call) (*node.Result, error) {
+	resume, err := call.String(ctx, 0, "resume", "timeInterval")
+	if err != nil {
+		return nil, err
+	}
+	item := workflow.Item{JSON: call.Resumption.Data}
+	if resume == "form" {
+		if item, err = web.Submitted(call.Resumption); err != nil {
+			return nil, err
+		}
+	}
+	if len(item.JSON) == 0 {
+		item.JSON = json.RawMessage(`{}`)
+	}
+	item.PairedItem = workflow.Paired(0)
+	return output(workflow.Items{item}), nil
+}
+
 // waitInterval is the end of "After Time Interval", whose defaults differ by version.
 func waitInterval(ctx context.Context, call *node.Call) (time.Time, error) {
 	amount, unit := "1", "hours"
 	if call.Node.TypeVersion >= 1.1 {
 		amount, unit = "5", "seconds"
 	}
-	return after(ctx, call, "amount", amount, "unit", unit)
-}
-
-// waitLimit is when a wait for a call gives up; zero is never.
-func waitLimit(ctx context.Context, call *node.Call) (time.Time, error) {
-	limited, err := call.Bool(ctx, 0, "limitWaitTime", false)
-	if err != nil || !limited {
-		return time.Time{}, err
-	}
-	kind, err := call.String(ctx, 0, "limitType", "afterTimeInterval")
-	switch {
-	case err != nil:
-		return time.Time{}, err
-	case kind == "afterTimeInterval":
-		return after(ctx, call, "resumeAmount", "1", "resumeUnit", "hours")
-	case kind == "atSpecifiedTime":
-		return moment(ctx, call, "maxDateAndTime")
-	}
-	return time.Time{}, node.OperationError(-1, fmt.Sprintf("%q is not a limit of a wait", kind),
-		"The parameter limitType must be afterTimeInterval or atSpecifiedTime.")
-}
-
-var units = map[string]time.Duration{
-	"seconds": time.Second, "minutes": time.Minute, "hours": time.Hour, "days": 24 * time.Hour,
-}
-
-// longest bounds intervals. Nobody waits a hundred years on purpose, and a
-// Duration ends at 292.
-const longest = 100 * 365 * 24 * time.Hour
-
-func after(ctx context.Context, call *node.Call, amountPath, amount, unitPath, unit string) (time.Time, error) {
-	amount, err := call.String(ctx, 0, amountPath, amount)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if unit, err = call.String(ctx, 0, unitPath, unit); err != nil {
-		return time.Time{}, err
-	}
-	n, err := strconv.ParseFloat(strings.TrimSpace(amount), 64)
-	if err != nil || math.IsNaN(n) {
-		return time.Time{}, node.OperationError(0, fmt.Sprintf("The wait amount %q is not a number", amount),
-			"Set the parameter "+amountPath+" to a number, such as 5.")
-	}
-	one, ok := units[unit]
-	if !ok {
-		return time.Time{}, node.OperationError(0, fmt.Sprintf("The wait unit %q is unknown", unit),
-			"The parameter "+unitPath+" must be seconds, minutes, hours or days.")
-	}
-	if n > float64(longest)/float64(one) {
-		return time.Time{}, node.OperationError(0, fmt.Sprintf("The wait of %s %s is longer than 100 years", amount, unit),
-			"Check the parameters "+amountPath+" and "+unitPath+".")
-	}
-	return call.Now().Add(time.Duration(max(n, 0) * float64(one))), nil
-}
-
-// dateLayouts are the forms of a date that are read, ISO 8601 first. Those without
-// an offset are in the workflow's time zone.
-var dateLayouts = []string{
-	time.RFC3339Nano,
-	"2006-01-02T15:04:05.999999999",
-	"2006-01-02T15:04Z07:00",
-	"2006-01-02T15:04",
-	"2006-01-02 15:04:05.999999999Z07:00",
-	"2006-01-02 15:04:05.999999999 Z07:00",
-	"2006-01-02 15:04:05.999999999",
-	"2006-01-02 15:04",
-	"2006-01-02",
-	"2006-01-02T15:04:05.999999999-0700",
-	time.RFC1123Z,
-	time.RFC1123,
-}
-
-// moment reads a parameter that names a point in time. A number is milliseconds
-// since 1970.
-func moment(ctx context.Context, call *node.Call, path string) (time.Time, error) {
-	text, err := call.String(ctx, 0, path, "")
-	if err != nil {
-		return time.Time{}, err
-	}
-	text = strings.TrimSpace(text)
-	zone, err := time.LoadLocation(call.Workflow.Timezone)
-	if err != nil {
-		return time.Time{}, node.OperationError(-1, fmt.Sprintf("The workflow's time zone %q is unknown", call.Workflow.Timezone),
-			"Choose an IANA name, such as Europe/Berlin, in the workflow's settings.")
-	}
-	for _, layout := range dateLayouts {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return t, nil
-		}
-	}
-	if n, err := strconv.ParseFloat(text, 64); err == nil && len(text) >= 10 && math.Abs(n) < 1e15 {
-		return time.UnixMilli(int64(n)), nil
-	}
-	if text == "" {
-		return time.Time{}, node.OperationError(0, "There is no date to wait for", "Set the parameter "+path+".")
-	}
-	return time.Time{}, node.OperationError(0, fmt.Sprintf("%q is not a date", text),
-		"Set the parameter "+path+" to a date in ISO 8601, such as 2030-12-31T18:00:00.")
+	return moment.After(ctx, call, "amount", amount, "unit", unit)
 }

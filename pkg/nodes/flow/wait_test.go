@@ -77,7 +77,9 @@ func TestWaitForTime(t *testing.T) {
 		"no moment":                 {version: 1.1, parameters: `{"resume":"specificTime"}`, wantMessage: "There is no date to wait for", wantD: "dateTime"},
 		"bad moment":                {version: 1.1, parameters: `{"resume":"specificTime","dateTime":"tomorrow"}`, wantMessage: `"tomorrow" is not a date`, wantD: "ISO 8601"},
 		"bad zone":                  {version: 1.1, parameters: `{"resume":"specificTime","dateTime":"2030-01-01"}`, zone: "Moon/Sea", wantMessage: `The workflow's time zone "Moon/Sea" is unknown`, wantD: "IANA"},
-		"form":                      {version: 1.1, parameters: `{"resume":"form"}`, wantMessage: "Waiting for a form is not supported", wantD: "resume URL"},
+		"form behind a password":    {version: 1.1, parameters: `{"resume":"form","incomingAuthentication":"basicAuth"}`, wantMessage: `The authentication "basicAuth" of a form is not supported`, wantD: "signed"},
+		"form answered at no time":  {version: 1.1, parameters: `{"resume":"form","responseMode":"never"}`, wantMessage: `The response mode "never" is unknown`, wantD: "onReceived"},
+		"form with a strange field": {version: 1.1, parameters: `{"resume":"form","formFields":{"values":[{"fieldType":"smell"}]}}`, wantMessage: `field 1 has the unknown type "smell"`},
 		"unknown kind":              {version: 1.1, parameters: `{"resume":"moonrise"}`, wantMessage: `"moonrise" is not something to wait for`, wantD: "webhook"},
 		"expression that is broken": {version: 1.1, parameters: `{"amount":"={{ broken }}"}`, wantMessage: `nodestest cannot evaluate " broken "`, wantD: "parameter amount"},
 	} {
@@ -108,6 +110,28 @@ func TestWaitForTime(t *testing.T) {
 			requireItems(t, twoItems, result.Outputs[0])
 		})
 	}
+}
+
+func TestWaitForForm(t *testing.T) {
+	c := call(Wait(), 1.1, `{"resume":"form","formTitle":"=For {{ $json.n }}","formDescription":"about","responseMode":"lastNode","limitWaitTime":true,
+		"formFields":{"values":[{"fieldLabel":"Name","requiredField":true}]},"options":{"buttonLabel":"Go","respondWithOptions":{"values":{"formSubmittedText":"Well"}}}}`,
+		`{"n":1,"s":"minutes"}`, `{"n":2}`)
+	c.Workflow.Timezone = "Europe/Berlin"
+	result, err := Wait().Execute(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, now.Add(time.Hour).UnixMilli(), result.Wait.Until)
+	require.True(t, result.Wait.Webhook.Linked)
+	require.JSONEq(t, `{"title":"For 1","description":"about","button":"Go","zone":"Europe/Berlin","fields":[{"name":"Name","label":"Name","type":"text","required":true}],
+		"after":{"mode":"lastNode","with":"text","text":"Well"}}`, string(result.Wait.Webhook.Form))
+
+	c.Resumption = &engine.Resumption{Kind: engine.WaitWebhook, Data: json.RawMessage(`{"json":{"Name":"Ann"},"binary":{"f":{"mimeType":"text/plain","data":"eA=="}}}`)}
+	result, err = Wait().Execute(t.Context(), c)
+	require.NoError(t, err)
+	requireItems(t, `[{"json":{"Name":"Ann"},"binary":{"f":{"mimeType":"text/plain","data":"eA=="}},"pairedItem":{"item":0}}]`, result.Outputs[0])
+	c.Resumption = &engine.Resumption{Kind: engine.WaitWebhook, Expired: true}
+	result, err = Wait().Execute(t.Context(), c)
+	require.NoError(t, err)
+	requireItems(t, twoItems, result.Outputs[0])
 }
 
 func TestWaitForWebhook(t *testing.T) {

@@ -9,11 +9,12 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/moment"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
-// FormSuffix is the path suffix of the waits of forms, which sets them apart from those of
-// the Wait node.
+// FormSuffix is the path suffix of the waits of forms, which sets them apart from those for
+// a call.
 const FormSuffix = "form-page"
 
 // Form is the Form node: a further page of a form, which waits until it is sent, or its end.
@@ -33,20 +34,57 @@ func form(ctx context.Context, call *node.Call) (*node.Result, error) {
 		return completion(ctx, call)
 	case operation != "page":
 		return nil, node.OperationError(-1, fmt.Sprintf("The operation %q is not known", operation), "")
+	case call.Resumption != nil && call.Resumption.Expired:
+		return given(passed(call.Input(0))), nil
 	case call.Resumption != nil:
-		var item workflow.Item
-		if err := json.Unmarshal(call.Resumption.Data, &item); err != nil || len(item.JSON) == 0 {
-			return nil, node.OperationError(-1, "What was sent with the form cannot be read", "")
+		item, err := Submitted(call.Resumption)
+		if err != nil {
+			return nil, err
 		}
 		item.PairedItem = workflow.Paired(0)
-		return &node.Result{Result: engine.Result{Outputs: []workflow.Items{{item}}}}, nil
+		return given(workflow.Items{item}), nil
 	}
+	page, err := PageOf(ctx, call, "options.formTitle", "options.formDescription")
+	if err != nil {
+		return nil, err
+	}
+	wait := &engine.Wait{Kind: engine.WaitWebhook, Webhook: &engine.WebhookWait{Method: "POST", Suffix: FormSuffix}}
+	if wait.Webhook.Form, err = json.Marshal(page); err != nil {
+		return nil, fmt.Errorf("write the form: %w", err)
+	}
+	limit, err := moment.Limit(ctx, call)
+	switch {
+	case err != nil:
+		return nil, err
+	case !limit.IsZero() && !limit.After(call.Now()):
+		return given(passed(call.Input(0))), nil
+	case !limit.IsZero():
+		wait.Until = limit.UnixMilli()
+	}
+	return &node.Result{Result: engine.Result{Wait: wait}}, nil
+}
+
+func given(items workflow.Items) *node.Result {
+	return &node.Result{Result: engine.Result{Outputs: []workflow.Items{items}}}
+}
+
+// Submitted is the item of what was sent with a form.
+func Submitted(r *engine.Resumption) (workflow.Item, error) {
+	var item workflow.Item
+	if err := json.Unmarshal(r.Data, &item); err != nil || len(item.JSON) == 0 {
+		return item, node.OperationError(-1, "What was sent with the form cannot be read", "")
+	}
+	return item, nil
+}
+
+// PageOf reads the form of a node; title and description are the paths of two of its parameters.
+func PageOf(ctx context.Context, call *node.Call, title, description string) (*Page, error) {
 	fields, err := formFields(ctx, call)
 	if err != nil {
 		return nil, err
 	}
 	var texts [3]string
-	for i, name := range []string{"options.formTitle", "options.formDescription", "options.buttonLabel"} {
+	for i, name := range []string{title, description, "options.buttonLabel"} {
 		if texts[i], err = call.String(ctx, 0, name, ""); err != nil {
 			return nil, err
 		}
@@ -55,13 +93,8 @@ func form(ctx context.Context, call *node.Call) (*node.Result, error) {
 	if err != nil {
 		return nil, node.OperationError(-1, err.Error(), "")
 	}
-	stored, err := json.Marshal(page)
-	if err != nil {
-		return nil, fmt.Errorf("write the form: %w", err)
-	}
-	return &node.Result{Result: engine.Result{Wait: &engine.Wait{
-		Kind: engine.WaitWebhook, Webhook: &engine.WebhookWait{Method: "POST", Suffix: FormSuffix, Form: stored},
-	}}}, nil
+	page.Zone = call.Workflow.Timezone
+	return page, nil
 }
 
 // formFields are given as a list, or as JSON.
@@ -106,7 +139,7 @@ func completion(ctx context.Context, call *node.Call) (*node.Result, error) {
 	switch with {
 	case "text":
 		title := read("completionTitle", "Form Submitted")
-		r.Body = Shown{Page: &Page{Title: title}, Message: read("completionMessage", "Your response has been recorded")}.Render()
+		r.Body = Shown{Page: &Page{Title: title}, Message: read("completionMessage", DefaultEnd)}.Render()
 	case "showText":
 		r.Body = read("responseText", "")
 	case "redirect":
@@ -124,5 +157,7 @@ func completion(ctx context.Context, call *node.Call) (*node.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &node.Result{Result: engine.Result{Outputs: []workflow.Items{passed(items)}, Response: r}}, nil
+	result := given(passed(items))
+	result.Response = r
+	return result, nil
 }

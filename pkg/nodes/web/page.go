@@ -21,7 +21,29 @@ type Page struct {
 	Description string  `json:"description,omitempty"`
 	Button      string  `json:"button,omitempty"` // "" is Submit
 	Fields      []Field `json:"fields"`
+	Zone        string  `json:"zone,omitempty"` // of submittedAt; "" is UTC
+	// After is what follows when it was sent; nil is the next page of the same form.
+	After *After `json:"after,omitempty"`
 }
+
+// After is what the person who sent a form is shown.
+type After struct {
+	Mode string `json:"mode"`
+	// With is "text" or "redirect".
+	With     string `json:"with"`
+	Text     string `json:"text,omitempty"`
+	Redirect string `json:"redirect,omitempty"`
+}
+
+// The modes of an After: when it is shown, or that a node shows something else.
+const (
+	OnReceived   = "onReceived"
+	LastNode     = "lastNode"
+	ResponseNode = "responseNode"
+)
+
+// DefaultEnd is what a person reads who sent a form whose node says nothing else.
+const DefaultEnd = "Your response has been recorded"
 
 // Field is one of a Page. Name is its key in the item.
 type Field struct {
@@ -165,7 +187,11 @@ func (p *Page) Item(values map[string][]string, files []Upload, now time.Time) (
 		}
 		add(f.Name, value)
 	}
-	add("submittedAt", now.Format("2006-01-02T15:04:05.000-07:00"))
+	zone := time.UTC
+	if z, err := time.LoadLocation(p.Zone); err == nil {
+		zone = z
+	}
+	add("submittedAt", now.In(zone).Format("2006-01-02T15:04:05.000-07:00"))
 	add("formMode", "production")
 	item.JSON = json.RawMessage("{" + strings.Join(out, ",") + "}")
 	if len(item.Binary) == 0 {

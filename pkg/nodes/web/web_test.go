@@ -105,6 +105,19 @@ func TestFormWaitsAndGoesOn(t *testing.T) {
 	require.ErrorContains(t, err, "hologram")
 }
 
+func TestFormGivesUp(t *testing.T) {
+	call := callOf(`{"limitWaitTime":true,"resumeAmount":2,"resumeUnit":"minutes"}`, workflow.Item{JSON: []byte(`{"given":1}`)})
+	now := time.UnixMilli(1_700_000_000_000)
+	call.Now = func() time.Time { return now }
+	r, err := web.Form().Execute(t.Context(), call)
+	require.NoError(t, err)
+	require.Equal(t, now.Add(2*time.Minute).UnixMilli(), r.Wait.Until)
+	call.Resumption = &engine.Resumption{Kind: engine.WaitWebhook, Expired: true}
+	r, err = web.Form().Execute(t.Context(), call)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"given":1}`, string(r.Outputs[0][0].JSON))
+}
+
 func TestFormEnds(t *testing.T) {
 	item := workflow.Item{JSON: []byte(`{}`), Binary: map[string]workflow.Binary{"data": {MimeType: "text/csv", FileName: "a.csv", Data: "YQ=="}}}
 	for with, check := range map[string]func(*engine.WebhookResponse){
