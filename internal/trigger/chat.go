@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -57,9 +58,10 @@ func (c *call) chat() {
 	switch action := message.Get("action").String(); {
 	case !message.IsObject():
 		problem = &problem400
-	case action == "loadPreviousSession":
-		c.writeJSON(`{"data":[]}`)
+	case action == "loadPreviousSession" && p.text("options.loadPreviousSession", "") != "manually":
+		c.previousSession(p, body.body)
 		return
+	case action == "loadPreviousSession": // the workflow gives the messages
 	case action != "" && action != "sendMessage" || !message.Get("chatInput").Exists():
 		problem = &problem400
 	}
@@ -117,8 +119,10 @@ func (c *call) chatPage(p *parameters) {
 	data := struct {
 		Title, Subtitle, Placeholder, Nonce string
 		Messages                            []string
+		Previous                            bool // earlier messages are shown
 	}{
-		Title: p.text("options.title", "Hi there! 👋"), Subtitle: p.text("options.subtitle", ""),
+		Previous: !slices.Contains([]string{"", "notSupported"}, p.text("options.loadPreviousSession", "")),
+		Title:    p.text("options.title", "Hi there! 👋"), Subtitle: p.text("options.subtitle", ""),
 		Placeholder: p.text("options.inputPlaceholder", "Type your question.."), Nonce: nonce,
 	}
 	for _, line := range strings.Split(p.text("initialMessages", ""), "\n") {

@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -36,6 +37,8 @@ type Store interface {
 	// TakeSlot and Begun keep the polls of a trigger apart, see state.Store.
 	TakeSlot(ctx context.Context, trigger string, change func(state.Slot) (state.Slot, bool, error)) (state.Slot, error)
 	Begun(ctx context.Context, id engine.ExecutionID, first string) (stored, over bool, err error)
+	// Memory returns the last n messages of a conversation, all of them for 0.
+	Memory(ctx context.Context, session string, n int) ([]json.RawMessage, error)
 	// Lease and Release have one process at a time read a stream.
 	Lease(ctx context.Context, name, holder string, length time.Duration, note *string) (state.Lease, error)
 	Release(ctx context.Context, name, holder string) error

@@ -25,9 +25,12 @@ const within = 30 * time.Second
 // lab is a coordinator with an HTTP address and a worker, on real servers.
 type lab struct{ *stack.Stack }
 
-func start(t *testing.T) *lab {
+func start(t *testing.T) *lab { return startWith(t, stack.Config{}) }
+
+func startWith(t *testing.T, c stack.Config) *lab {
 	t.Helper()
-	s, err := stack.Start(context.Background(), stack.Config{HTTPAddr: "127.0.0.1:0"})
+	c.HTTPAddr = "127.0.0.1:0"
+	s, err := stack.Start(context.Background(), c)
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
 	return &lab{s}

@@ -98,6 +98,9 @@ func (f *fakes) Begun(_ context.Context, id engine.ExecutionID, _ string) (store
 	over, stored = f.stored[id]
 	return stored, over, nil
 }
+func (f *fakes) Memory(context.Context, string, int) ([]json.RawMessage, error) {
+	return nil, errors.New("nothing is read")
+}
 func (f *fakes) Lease(context.Context, string, string, time.Duration, *string) (state.Lease, error) {
 	return state.Lease{}, errors.New("nothing is read")
 }

@@ -30,7 +30,10 @@ func findMemory(user *node.Call) (*windowMemory, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
-	sub := found[0]
+	return openMemory(user, found[0])
+}
+
+func openMemory(user, sub *node.Call) (*windowMemory, error) {
 	if sub.Node.Type != family+"memoryBufferWindow" {
 		return nil, operationError(
 			fmt.Sprintf("The memory %q (%s) is not supported", sub.Node.Name, strings.TrimPrefix(sub.Node.Type, family)),
@@ -115,6 +118,37 @@ func (m *windowMemory) load(ctx context.Context, item int, runs *[]engine.SubRun
 		Output: single(`{"action":"loadMemoryVariables","chatHistory":` + chatHistory(history) + `}`),
 	})
 	return history, session, nil
+}
+
+// Line is what the person or the Agent said in a conversation.
+type Line struct {
+	Person bool
+	Text   string
+}
+
+// Transcript reads the conversation that a memory, sub, keeps for the first item of user: all that is kept of
+// it, which is more than an Agent is told. Tool calls are left out.
+func Transcript(ctx context.Context, user, sub *node.Call) ([]Line, error) {
+	m, err := openMemory(user, sub)
+	if err != nil {
+		return nil, err
+	}
+	session, err := m.session(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := user.LoadMemory(ctx, session, 0)
+	if err != nil {
+		return nil, fmt.Errorf("load memory of %q: %w", sub.Node.Name, err)
+	}
+	lines := make([]Line, 0, len(raw))
+	for _, one := range raw {
+		var m message
+		if json.Unmarshal(one, &m) == nil && m.Content != "" && (m.Role == roleUser || m.Role == roleAssistant) {
+			lines = append(lines, Line{Person: m.Role == roleUser, Text: m.Content})
+		}
+	}
+	return lines, nil
 }
 
 func chatHistory(history []message) string {

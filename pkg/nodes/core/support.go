@@ -50,7 +50,6 @@ var supported = map[string]node.Support{
 		Ignored: map[string]string{"appendAttribution": "no line about the program is shown", "customCss": "pages keep their own look"},
 	},
 	"@n8n/n8n-nodes-langchain.chatTrigger": {
-		Options: []string{"allowFileUploads", "allowedOrigins", "inputPlaceholder", "responseMode", "subtitle", "title"},
-		Ignored: map[string]string{"loadPreviousSession": "memories keep earlier messages for the Agent, the page does not show them"},
+		Options: []string{"allowFileUploads", "allowedOrigins", "inputPlaceholder", "loadPreviousSession", "responseMode", "subtitle", "title"},
 	},
 }

@@ -31,12 +31,15 @@ var starts = []struct {
 	{"@n8n/n8n-nodes-langchain.manualChatTrigger", []float64{1, 1.1}},
 }
 
+// accepts are the nodes that may be attached to a start: the memory that a chat shows.
+var accepts = map[string][]string{"@n8n/n8n-nodes-langchain.chatTrigger": {workflow.Memory}}
+
 // Triggers returns the start node types.
 func Triggers() []*node.Type {
 	var types []*node.Type
 	for _, start := range starts {
 		types = append(types, &node.Type{
-			Spec:    workflow.Spec{Type: start.name, Versions: start.versions, Trigger: true},
+			Spec:    workflow.Spec{Type: start.name, Versions: start.versions, Trigger: true, Accepts: accepts[start.name]},
 			Inline:  true,
 			Execute: startExecution,
 		})
