@@ -24,6 +24,9 @@ func (c *Coordinator) buildJob(p *program, s *engine.State, j *engine.Job) *queu
 		Inputs: s.Inputs(&j.Entry), Source: j.Entry.Source, Context: s.Context[j.Entry.Node],
 		Resumption: s.Resumption(&j.Entry), Once: n.once,
 	}
+	if n.customData {
+		job.CustomData = s.CustomData()
+	}
 	if c.config.Links != nil && n.resumeURL {
 		if _, link, ok := engine.SplitToken(j.Token()); ok {
 			job.ResumeURL = c.config.Links.ResumeURL(s.Meta.ID, link)

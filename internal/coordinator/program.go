@@ -39,6 +39,7 @@ type nodeProgram struct {
 	pool       string
 	waits      bool // it may ask a person, and is told the URL of that
 	resumeURL  bool // it can use the URL that resumes it
+	customData bool // it can read $execution.customData
 	trigger    bool
 	rate       workflow.Rate // of its jobs
 	once       bool          // a run is given up, not repeated, when its worker vanishes
@@ -118,6 +119,7 @@ func compileNode(w *workflow.Workflow, n *workflow.Node, registry *node.Registry
 		simple = simple && expression.Simple(used.Parameters)
 		readsParameters = readsParameters || bytes.Contains(used.Parameters, []byte("param"))
 		compiled.resumeURL = compiled.resumeURL || mentionsResumeURL(used.Parameters)
+		compiled.customData = compiled.customData || bytes.Contains(used.Parameters, []byte("customData"))
 	}
 	referred := compiled.references.Nodes
 	if compiled.references.All {

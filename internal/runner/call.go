@@ -15,14 +15,15 @@ import (
 )
 
 // call builds what the node's code is given, with the calls of its sub-nodes. The secrets
-// that it asks for are added to secrets.
-func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Type, data node.RunData, secrets *redact.Set) *node.Call {
+// that it asks for are added to secrets, what its scripts note about the execution to noted.
+func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Type, data node.RunData, secrets *redact.Set, noted *customData) *node.Call {
 	scope := expression.Scope{
 		RunIndex: job.RunIndex, Inputs: job.Inputs, Sources: job.Source, RunData: data,
 		Nodes: plan.nodes, ToolArguments: job.ToolArguments, Timezone: plan.Timezone, Now: r.config.Now(),
 	}
 	scope.Execution.ID, scope.Execution.Mode, scope.Execution.IdempotencyKey = string(job.Execution), job.Mode, job.IdempotencyKey
 	scope.Execution.ResumeURL, scope.Execution.ResumeFormURL = job.ResumeURL, job.ResumeFormURL
+	scope.Execution.CustomData = job.CustomData
 	scope.Workflow.ID, scope.Workflow.Name, scope.Workflow.Active = plan.WorkflowID, plan.WorkflowName, plan.Active
 
 	base := node.Call{
@@ -38,7 +39,7 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 				zap.Int("run_index", job.RunIndex), zap.Int("attempt", job.Attempt)),
 			Now: r.config.Now, HTTP: r.config.HTTP,
 			Parameters:  &resolver{evaluator: r.config.Evaluator, base: scope},
-			Credentials: r.noting(secrets, scope, n), LoadMemory: r.config.LoadMemory, RunScript: r.runScript(scope),
+			Credentials: r.noting(secrets, scope, n), LoadMemory: r.config.LoadMemory, RunScript: r.runScript(scope, noted),
 			ObserveModel: r.config.ObserveModel,
 			Files:        &node.Files{Store: r.config.Files, Execution: job.Execution, InlineBytes: r.config.InlineFileBytes, MaxBytes: r.config.MaxFileBytes},
 		},

@@ -121,10 +121,11 @@ func (r *Runner) RunPlan(ctx context.Context, job *queue.Job, plan *Plan, data n
 
 // runCode runs a node's code until ctx ends.
 func (r *Runner) runCode(ctx context.Context, job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Type, data node.RunData) (node.Result, error) {
-	secrets := &redact.Set{}
-	call := r.call(job, plan, n, typ, data, secrets)
+	secrets, noted := &redact.Set{}, &customData{}
+	call := r.call(job, plan, n, typ, data, secrets, noted)
 	result, err := execute(ctx, typ, call)
 	if err == nil {
+		noted.addTo(result)
 		final := r.bounded(withoutSecrets(*result, secrets))
 		if final.Error != nil {
 			discard(ctx, call)
@@ -142,6 +143,7 @@ func (r *Runner) runCode(ctx context.Context, job *queue.Job, plan *Plan, n *wor
 	if result != nil { // what was done before the failure is still to be seen
 		failed.SubRuns, failed.Logs, failed.Hints = result.SubRuns, result.Logs, result.Hints
 	}
+	noted.addTo(&failed)
 	return r.bounded(withoutSecrets(failed, secrets)), nil
 }
 
@@ -209,7 +211,7 @@ func (r *Runner) bounded(result node.Result) node.Result {
 		Message:     fmt.Sprintf("the node's output has %d bytes, more than the %d allowed", size, limit),
 		Description: "Store what is large elsewhere and pass on where it is, return less, or raise the workers' limit (REPRISE_MAX_RESULT_BYTES).",
 	})
-	failed.SubRuns, failed.Logs = result.SubRuns, result.Logs
+	failed.SubRuns, failed.Logs, failed.CustomData = result.SubRuns, result.Logs, result.CustomData
 	return failed
 }
 

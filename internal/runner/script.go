@@ -18,10 +18,12 @@ type PythonRunner interface {
 }
 
 // runScript runs the code of a Code node in the scope of one job.
-func (r *Runner) runScript(base expression.Scope) func(context.Context, *node.Call, node.Script) (*node.ScriptResult, error) {
+// What it notes about the execution is added to noted.
+func (r *Runner) runScript(base expression.Scope, noted *customData) func(context.Context, *node.Call, node.Script) (*node.ScriptResult, error) {
 	return func(ctx context.Context, call *node.Call, script node.Script) (*node.ScriptResult, error) {
 		scope := base
 		scope.Node = call.Node
+		scope.Execution.CustomData = noted.over(base.Execution.CustomData)
 		code := expression.Code{
 			Source: script.Code, Item: script.Item, GoOn: script.GoOn, Old: expression.OldCode(script.Old),
 			Globals: script.Globals, Timeout: script.Timeout, Calls: scriptCalls(call),
@@ -40,6 +42,7 @@ func (r *Runner) runScript(base expression.Scope) func(context.Context, *node.Ca
 			run = r.config.Python.RunPython
 		}
 		result, err := run(ctx, &scope, code)
+		noted.add(result.CustomData)
 		return scriptResult(result), scriptError(err)
 	}
 }

@@ -24,6 +24,7 @@ type ResultData struct {
 	RunData          map[string][]*Record `json:"runData"`
 	LastNodeExecuted string               `json:"lastNodeExecuted,omitempty"`
 	Error            *NodeError           `json:"error,omitempty"`
+	Metadata         map[string]string    `json:"metadata,omitempty"` // State.CustomData
 }
 
 // RunExecutionData exports the run. Runs in flight have a record with status
@@ -41,7 +42,7 @@ func (s *State) RunExecutionData() *RunExecutionData {
 		Finished: s.Meta.Status == StatusSuccess,
 	}
 	out.Data.ResultData = ResultData{
-		RunData: map[string][]*Record{}, LastNodeExecuted: s.Meta.LastNode, Error: s.Meta.Error,
+		RunData: map[string][]*Record{}, LastNodeExecuted: s.Meta.LastNode, Error: s.Meta.Error, Metadata: s.CustomData(),
 	}
 	began := s.began()
 	for node, runs := range s.Run {

@@ -77,14 +77,7 @@ func (t *tx) succeed(job *OpenJob, node *workflow.Node, res Result, outputs []wo
 	}
 	r.Hints, r.Worker = append(r.Hints, res.Hints...), res.Worker
 	t.addSlice(r, job)
-	if res.Response != nil {
-		meta := RecordMetadata{}
-		if r.Metadata != nil {
-			meta = *r.Metadata
-		}
-		meta.Response = res.Response
-		r.Metadata = &meta
-	}
+	addSaid(r, res)
 
 	if len(outputs) > 0 {
 		t.pair(e, outputs)
@@ -111,6 +104,7 @@ func (t *tx) fail(job *OpenJob, node *workflow.Node, res Result) {
 	r.Status, r.Error, r.Worker = StatusError, &err, res.Worker
 	r.Hints = append(r.Hints, res.Hints...)
 	t.addSlice(r, job)
+	addSaid(r, Result{CustomData: res.CustomData})
 	t.s.Meta.LastNode = e.Node
 
 	var outputs []workflow.Items
@@ -265,9 +259,28 @@ func (t *tx) addSlice(r *Record, job *OpenJob) {
 	r.Metadata = &meta
 }
 
+// addSaid adds what a run said besides its outputs, for the caller and about the execution.
+func addSaid(r *Record, res Result) {
+	if res.Response == nil && len(res.CustomData) == 0 {
+		return
+	}
+	meta := RecordMetadata{}
+	if r.Metadata != nil {
+		meta = *r.Metadata
+	}
+	if res.Response != nil {
+		meta.Response = res.Response
+	}
+	if len(res.CustomData) > 0 {
+		meta.CustomData = res.CustomData
+	}
+	r.Metadata = &meta
+}
+
 func (m *RecordMetadata) present() bool {
 	return m.NodeWasResumed || m.PreserveSourceOverwrite || m.PreservedSourceOverwrite != nil ||
-		len(m.SubRun) > 0 || m.CallID != "" || m.Round != nil || m.Rounds > 0 || m.Wait != "" || m.ParentExecution != nil || m.Response != nil
+		len(m.SubRun) > 0 || m.CallID != "" || m.Round != nil || m.Rounds > 0 || m.Wait != "" || m.ParentExecution != nil || m.Response != nil ||
+		len(m.CustomData) > 0
 }
 
 // subRuns stores the records of the sub-nodes that a slice used.

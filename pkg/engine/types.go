@@ -115,6 +115,8 @@ type RecordMetadata struct {
 	SubExecutionsCount int           `json:"subExecutionsCount,omitempty"`
 	// Response is the answer that the run gave to the HTTP call which began the execution.
 	Response *WebhookResponse `json:"response,omitempty"`
+	// CustomData is what the run noted about the execution, see State.CustomData.
+	CustomData map[string]string `json:"customData,omitempty"`
 	// ParentExecution is in the record of the node an execution began with.
 	ParentExecution *ExecutionRef `json:"parentExecution,omitempty"`
 }
@@ -210,6 +212,8 @@ type Result struct {
 	// Response answers whoever began the execution with an HTTP call. It is kept in the
 	// record, so that the answer outlives every process; of several the first counts.
 	Response *WebhookResponse `json:"response,omitempty"`
+	// CustomData are keys and values about the execution. They count when the run ends with this result.
+	CustomData map[string]string `json:"customData,omitempty"`
 }
 
 // Ref points to data that is already in the state: the items of one output of

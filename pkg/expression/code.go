@@ -61,6 +61,8 @@ type CodeResult struct {
 	Each []CodeResult
 	// Logs are the lines written to the console.
 	Logs []string
+	// CustomData is what the script noted about the execution, nil when nothing.
+	CustomData map[string]string
 }
 
 // RunCode runs a script with the globals of a Code node. It may return with
@@ -97,7 +99,7 @@ func RunCodeWith(ctx context.Context, scripts ScriptRunner, s *Scope, code Code)
 	reply, err := scripts.RunScript(ctx, PreparedScript{
 		Source: code.Source, Item: code.Item, Globals: string(globals), Scope: string(s.describeFor(&code)), Timeout: code.Timeout,
 	}, run.host)
-	result := CodeResult{Logs: run.logs, Each: run.results}
+	result := CodeResult{Logs: run.logs, Each: run.results, CustomData: run.custom}
 	if err != nil {
 		return result, codeError(ctx, err)
 	}
@@ -142,6 +144,8 @@ func codeError(ctx context.Context, err error) error {
 const (
 	maxLogLines = 1001
 	maxLogBytes = 512 << 10
+	// maxCustomData are the keys of custom data; code.js has the same bound.
+	maxCustomData = 100
 )
 
 // codeRun collects what a running script hands over.
@@ -152,6 +156,7 @@ type codeRun struct {
 	logs     []string
 	logBytes int
 	results  []CodeResult
+	custom   map[string]string
 }
 
 // host answers what code.js and globals.js ask for.
@@ -161,6 +166,8 @@ func (r *codeRun) host(op, arg string) (string, bool, error) {
 		return "", false, r.log(arg)
 	case "each":
 		return "", false, r.eachResults(arg)
+	case "custom":
+		return "", false, r.note(arg)
 	case "start":
 		return "", false, r.calls.start(arg)
 	case "settled":
@@ -180,6 +187,21 @@ func (r *codeRun) log(arg string) error {
 			r.logs = append(r.logs, line)
 			r.logBytes += len(line)
 		}
+	}
+	return nil
+}
+
+// note takes a key of the execution's custom data and its value.
+func (r *codeRun) note(arg string) error {
+	var pair [2]string
+	if err := json.Unmarshal([]byte(arg), &pair); err != nil {
+		return fmt.Errorf("run a script: custom data: %w", err)
+	}
+	if r.custom == nil {
+		r.custom = map[string]string{}
+	}
+	if _, known := r.custom[pair[0]]; known || len(r.custom) < maxCustomData {
+		r.custom[pair[0]] = pair[1]
 	}
 	return nil
 }

@@ -13,26 +13,27 @@
   install({ console: n8n.console });
   install(n8n.web);
 
-  // ---- Custom data of the execution: lines of the run's log, as Execution Data writes them.
+  // ---- Custom data of the execution: what earlier runs set, and what this one does. It is also
+  // in the run's log, as Execution Data writes it.
   const saved = new Map();
+  const maxSaved = 100;
   const text = (value, most) => [...String(value)].slice(0, most).join('').replaceAll('\n', ' ');
   const save = (key, value) => {
     if (!/^\w+$/.test(key)) {
       throw new ExpressionError(`The key ${stringify(key)} of the execution data is not allowed`, { description: 'A key is made of letters, digits and underscores.' });
     }
     const [name, kept] = [text(key, 50), text(value, 512)];
+    if (saved.size >= maxSaved && !saved.has(name)) {
+      throw new ExpressionError(`The execution has ${maxSaved} keys of execution data already`, { description: 'Keep what is more in the items.' });
+    }
     saved.set(name, kept);
+    call('custom', stringify([name, kept]));
     n8n.console.log(`execution data: ${name} = ${kept}`);
   };
   const customData = {
     set: save,
     setAll: (values) => Object.entries(values ?? {}).forEach(([key, value]) => save(key, value)),
-    get: (key) => {
-      if (saved.has(key)) return saved.get(key);
-      throw new ExpressionError(`The execution data ${stringify(key)} was not set by this run of the node`, {
-        description: 'What other nodes set can be seen in their logs, but not be read here: pass it on in an item.',
-      });
-    },
+    get: (key) => saved.get(key),
     getAll: () => Object.fromEntries(saved),
   };
   install({
@@ -192,6 +193,7 @@
   const start = (code, item, extra, scope) => {
     item = Number(item);
     setScope(parse(scope));
+    for (const [key, value] of Object.entries(n8n.getScope().execution?.customData ?? {})) saved.set(key, value);
     const info = n8n.getScope().code ?? {};
     old = info.old ?? '';
     each = item !== -1;

@@ -57,7 +57,7 @@ func TestRunCode(t *testing.T) {
 		{name: "unknown", source: "try { return $ifEmpty('', 1) } catch (e) { return e.message }", item: -1, want: `"$ifEmpty is not defined"`, kind: "string"},
 		{name: "custom data", source: "const d = $execution.customData; d.set('k', 5); d.setAll({a: 'x\\ny', long: 'ü'.repeat(600)}); return [d.get('k'), d.getAll().a, d.getAll().long.length, $execution.mode]",
 			item: -1, want: `["5","x y",512,"production"]`, kind: "array"},
-		{name: "custom data of others", source: "return $execution.customData.get('other')", item: -1, err: `The execution data "other" was not set by this run of the node [line 1]`, about: "What other nodes set can be seen in their logs, but not be read here: pass it on in an item."},
+		{name: "custom data of others", source: "return $execution.customData.get('other')", item: -1, want: ``, kind: "undefined"},
 		{name: "custom data with a bad key", source: "$execution.customData.set('a b', 1)", item: -1, err: `The key "a b" of the execution data is not allowed [line 1]`, about: "A key is made of letters, digits and underscores."},
 		{name: "env", source: "try { return $env.HOME } catch (e) { return e.message }", item: -1, want: `"access to env vars denied"`, kind: "string"},
 		{name: "buffer", source: "return Buffer.from('hü').toString('base64') + Buffer.from('aMO8', 'base64').toString()", item: -1, want: `"aMO8hü"`, kind: "string"},
@@ -102,4 +102,14 @@ func TestRunCodeGlobalsAndLogs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{`hello {"a":1}`, "2", "execution data: k = v"}, got.Logs)
 	require.Equal(t, `"TEA"`, string(got.JSON))
+	require.Equal(t, map[string]string{"k": "v"}, got.CustomData)
+
+	s.Execution.CustomData = map[string]string{"k": "before", "other": "o"}
+	got, err = e.RunCode(t.Context(), s, Code{Source: "const d = $execution.customData; const was = d.get('k'); d.set('k', 'v'); return [was, d.getAll()]", Item: -1})
+	require.NoError(t, err)
+	require.JSONEq(t, `["before",{"k":"v","other":"o"}]`, string(got.JSON))
+	require.Equal(t, map[string]string{"k": "v"}, got.CustomData, "what was there before is not set again")
+	got, err = e.RunCode(t.Context(), s, Code{Source: "for (let i = 0; i < 200; i++) $execution.customData.set('k' + i, i)", Item: -1})
+	require.ErrorContains(t, err, "has 100 keys of execution data already")
+	require.Len(t, got.CustomData, 98)
 }

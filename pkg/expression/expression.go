@@ -21,6 +21,8 @@ type Scope struct {
 		ID, Mode, ResumeURL, ResumeFormURL string
 		// IdempotencyKey is the same for every attempt of this run's slice.
 		IdempotencyKey string
+		// CustomData is what earlier runs noted about the execution; nil is nothing.
+		CustomData map[string]string
 	}
 	Workflow struct {
 		ID, Name string

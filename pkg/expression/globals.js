@@ -268,16 +268,18 @@
       return { ...scope.workflow };
     },
     get $execution() {
-      const { id, mode, resumeUrl, resumeFormUrl, idempotencyKey } = scope.execution;
+      const { id, mode, resumeUrl, resumeFormUrl, idempotencyKey, customData } = scope.execution;
       const unavailable = () => {
         throw new Error('not available');
       };
+      // Expressions read what nodes have set before; as in n8n there is nothing to read otherwise.
+      const read = customData ? { get: (key) => (Object.hasOwn(customData, key) ? customData[key] : undefined), getAll: () => ({ ...customData }) } : { get: unavailable, getAll: unavailable };
       const execution = {
         id,
         mode,
         resumeUrl,
         resumeFormUrl,
-        customData: { get: unavailable, set: unavailable, getAll: unavailable, setAll: unavailable },
+        customData: { ...read, set: unavailable, setAll: unavailable },
       };
       // Ours alone, so that listing $execution gives what it gives in n8n.
       Object.defineProperty(execution, 'idempotencyKey', { value: idempotencyKey });

@@ -183,6 +183,8 @@ type description struct {
 
 		ResumeFormURL  string `json:"resumeFormUrl"`
 		IdempotencyKey string `json:"idempotencyKey"`
+
+		CustomData map[string]string `json:"customData,omitempty"`
 	} `json:"execution"`
 	Node struct {
 		ID          string  `json:"id"`
@@ -218,7 +220,7 @@ func (s *Scope) description() *description {
 	d.Workflow.ID, d.Workflow.Name, d.Workflow.Active = s.Workflow.ID, s.Workflow.Name, s.Workflow.Active
 	d.Execution.ID, d.Execution.Mode, d.Execution.RawMode = s.Execution.ID, s.executionMode(), s.Execution.Mode
 	d.Execution.ResumeURL, d.Execution.ResumeFormURL = s.Execution.ResumeURL, s.Execution.ResumeFormURL
-	d.Execution.IdempotencyKey = s.Execution.IdempotencyKey
+	d.Execution.IdempotencyKey, d.Execution.CustomData = s.Execution.IdempotencyKey, s.Execution.CustomData
 	if s.Node != nil {
 		d.Node.ID, d.Node.Name, d.Node.TypeVersion, d.Node.WebhookID = s.Node.ID, s.Node.Name, s.Node.TypeVersion, s.Node.WebhookID
 	}

@@ -49,6 +49,8 @@ type Job struct {
 	ResumeURL     string `json:"resumeUrl,omitempty"`
 	ResumeFormURL string `json:"resumeFormUrl,omitempty"`
 	ApprovalURL   string `json:"approvalUrl,omitempty"`
+	// CustomData of the execution ($execution.customData), for nodes that read it.
+	CustomData map[string]string `json:"customData,omitempty"`
 	// Resumption of a run that waited.
 	Resumption *engine.Resumption `json:"resumption,omitempty"`
 	// Rounds answered so far, for a resumed requester.

@@ -19,7 +19,7 @@ var supported = map[string]node.Support{
 	base + "interval":                            {Options: []string{}},
 	base + "sseTrigger":                          {Options: []string{}, Note: "events without a name, or of the name message, as in n8n; events that have no id are lost while nobody reads"},
 	base + "executeWorkflowTrigger":              {Options: []string{}},
-	base + "executionData":                       {Options: []string{}, Note: "keys and values are kept in the log of the node's record; executions are not found by them"},
+	base + "executionData":                       {Options: []string{}, Note: "keys and values are in resultData.metadata and read by $execution.customData; executions are not found by them"},
 	"@n8n/n8n-nodes-langchain.manualChatTrigger": {Options: []string{}},
 	base + "set":                                 {Options: []string{"dotNotation", "ignoreConversionErrors", "includeBinary", "stripBinary"}},
 	base + "if":                                  {Options: []string{"ignoreCase", "looseTypeValidation"}},
@@ -37,7 +37,7 @@ var supported = map[string]node.Support{
 	base + "stopAndError":   {Options: []string{}},
 	base + "code": {
 		Options: []string{}, Limits: []node.Limit{python},
-		Note: "modules of JavaScript: crypto, buffer, url, util and others that need no network or files; of Python: its standard library; $execution.customData of JavaScript writes into the node's log and reads what the same run wrote",
+		Note: "modules of JavaScript: crypto, buffer, url, util and others that need no network or files; of Python: its standard library; $execution.customData is set by JavaScript; in expressions it can be read",
 	},
 	base + "function":     {Options: []string{}},
 	base + "functionItem": {Options: []string{}},
