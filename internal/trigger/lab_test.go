@@ -22,6 +22,9 @@ func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 // within is how long something may take that is awaited.
 const within = 30 * time.Second
 
+// lookEvery is how often is looked whether an address is hosted: calls of one address are limited.
+const lookEvery = 100 * time.Millisecond
+
 // lab is a coordinator with an HTTP address and a worker, on real servers.
 type lab struct{ *stack.Stack }
 
@@ -73,7 +76,7 @@ func (l *lab) hosted(t *testing.T, path string) {
 		require.NoError(t, err)
 		_, header, _ := l.do(t, r)
 		return header.Get("Allow") != ""
-	}, within, 20*time.Millisecond, "%s is not hosted", path)
+	}, within, lookEvery, "%s is not hosted", path)
 }
 
 func freeAddr(t *testing.T) string {
