@@ -89,18 +89,14 @@ var rootRef = regexp.MustCompile(`("\$ref"\s*:\s*")#`)
 // wrap is the schema towards the model: the tool's arguments in one member, as
 // n8n has it, and what the gate wants to know in another.
 func (g *gate) wrap() json.RawMessage {
-	var properties, schema jsonobject.Object
+	var properties jsonobject.Object
 	properties.Set(toolParameters, rootRef.ReplaceAllString(string(g.own), "${1}#/properties/"+toolParameters))
 	properties.Set(hitlParameters, string(g.asks))
-	required := `["` + toolParameters + `"]`
+	required := []string{toolParameters}
 	if gjson.GetBytes(g.asks, "required.0").Exists() {
-		required = `["` + toolParameters + `","` + hitlParameters + `"]`
+		required = append(required, hitlParameters)
 	}
-	schema.Set("type", `"object"`)
-	schema.Set("properties", properties.String())
-	schema.Set("required", required)
-	schema.Set("additionalProperties", "false")
-	return schema.JSON()
+	return jsonobject.Schema(properties, required, true).JSON()
 }
 
 // unwrap splits a model's arguments into those of the tool and those of the
@@ -239,7 +235,7 @@ func takesName(sub *node.Call, schema json.RawMessage) bool {
 	if gjson.GetBytes(schema, "properties."+toolMember).Exists() {
 		return false
 	}
-	if string(schema) == string(textSchema) {
+	if string(schema) == string(fromai.TextSchema) {
 		return true
 	}
 	own, err := fromai.Schema(sub.Node.Parameters)

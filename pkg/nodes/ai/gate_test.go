@@ -11,10 +11,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/nodes/fromai"
 )
 
 func TestUnwrap(t *testing.T) {
-	text := &gate{own: textSchema, asks: json.RawMessage(`{"type":"object","properties":{"why":{"type":"string"}},"required":["why"],"additionalProperties":false}`)}
+	text := &gate{own: fromai.TextSchema, asks: json.RawMessage(`{"type":"object","properties":{"why":{"type":"string"}},"required":["why"],"additionalProperties":false}`)}
 	odd := &gate{own: json.RawMessage(`{"type":"object","properties":{"toolParameters":{"type":"object"},"hitlParameters":{"type":"string"}}}`), asks: json.RawMessage(`{"type":"object"}`)}
 	for _, tt := range []struct {
 		name            string

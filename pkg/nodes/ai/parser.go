@@ -80,23 +80,23 @@ func (p *structuredParser) readSchema(ctx context.Context) error {
 		return err
 	}
 	source := json.RawMessage(value.String())
-	if value.IsObject() {
-		source = json.RawMessage(value.Raw)
-	}
 	if !json.Valid(source) {
 		return operationError("The parameter "+path+" of "+p.sub.Node.Name+" is not valid JSON", "")
 	}
 	shown := source
 	if kind != "manual" {
 		p.derived = true
-		source = schemaOfExample(source, p.sub.Node.TypeVersion >= 1.3, false)
-		shown = schemaOfExample(json.RawMessage(value.String()), p.sub.Node.TypeVersion >= 1.3, true)
+		example, required := string(source), p.sub.Node.TypeVersion >= 1.3
+		source = json.RawMessage(jsonobject.SchemaOfExample(example, required, false))
+		shown = json.RawMessage(jsonobject.SchemaOfExample(example, required, true))
 	}
 	p.schema = source
 	if _, err := schemas.get(source); err != nil {
 		return operationError("The schema of "+p.sub.Node.Name+" is not a JSON schema", err.Error())
 	}
-	p.shown = json.RawMessage(`{"type":"object","properties":{"output":` + string(plainJSON(shown)) + `},"required":["output"],"additionalProperties":false}`)
+	var properties jsonobject.Object
+	properties.Set("output", string(plainJSON(shown)))
+	p.shown = jsonobject.Schema(properties, []string{"output"}, true).JSON()
 	return nil
 }
 
@@ -194,4 +194,28 @@ func jsonIn(text string) string {
 		}
 	}
 	return ""
+}
+
+// pruned is value without the properties that schema does not name.
+func pruned(value string, schema gjson.Result) string {
+	parsed := gjson.Parse(value)
+	switch {
+	case parsed.IsObject() && schema.Get("properties").IsObject():
+		kept := jsonobject.Parse("{}")
+		properties := schema.Get("properties").Map()
+		parsed.ForEach(func(key, member gjson.Result) bool {
+			if inner, ok := properties[key.String()]; ok {
+				kept.Set(key.String(), pruned(member.Raw, inner))
+			}
+			return true
+		})
+		return kept.String()
+	case parsed.IsArray() && schema.Get("items").IsObject():
+		var list []string
+		for _, element := range parsed.Array() {
+			list = append(list, pruned(element.Raw, schema.Get("items")))
+		}
+		return "[" + strings.Join(list, ",") + "]"
+	}
+	return value
 }

@@ -95,13 +95,6 @@ func TestBrokenSchemas(t *testing.T) {
 	}
 }
 
-func TestSchemaOfExample(t *testing.T) {
-	got := schemaOfExample([]byte(`{"s":"x","n":1.5,"b":true,"l":["a"],"o":{"z":null},"e":[]}`), true, false)
-	require.JSONEq(t, `{"type":"object","required":["s","n","b","l","o","e"],"properties":{
-		"s":{"type":"string"},"n":{"type":"number"},"b":{"type":"boolean"},"l":{"type":"array","items":{"type":"string"}},
-		"o":{"type":"object","properties":{"z":{}},"required":["z"]},"e":{"type":"array"}}}`, string(got))
-}
-
 func TestPlainJSON(t *testing.T) {
 	for in, want := range map[string]string{
 		`{ "a" : "\u003cb\u003e \u0026" }`: `{"a":"<b> &"}`,

@@ -11,12 +11,10 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/fromai"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
-
-// textSchema is for tools that take one text.
-var textSchema = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)
 
 // Calculator evaluates an arithmetic expression.
 func Calculator() *node.Type {
@@ -63,7 +61,7 @@ func CodeTool() *node.Type {
 			return nil, err
 		}
 		if schema == nil {
-			schema = textSchema
+			schema = fromai.TextSchema
 		}
 		return &node.ToolDescription{Name: name, Description: description, Schema: schema}, nil
 	}
@@ -110,7 +108,7 @@ func textTool(name string, versions []float64, run func(context.Context, *node.C
 			if err != nil {
 				return nil, err
 			}
-			return &node.ToolDescription{Name: call.Node.Name, Description: said, Schema: textSchema}, nil
+			return &node.ToolDescription{Name: call.Node.Name, Description: said, Schema: fromai.TextSchema}, nil
 		},
 	}
 }
@@ -139,7 +137,7 @@ func codeSchema(ctx context.Context, call *node.Call) (json.RawMessage, error) {
 		return nil, operationError("The parameter "+path+" of "+call.Node.Name+" is not valid JSON", "")
 	}
 	if kind != "manual" {
-		source = schemaOfExample(source, call.Node.TypeVersion >= 1.3, true)
+		source = json.RawMessage(jsonobject.SchemaOfExample(string(source), call.Node.TypeVersion >= 1.3, true))
 	}
 	if _, err := schemas.get(source); err != nil {
 		return nil, operationError("The input schema of "+call.Node.Name+" is not a JSON schema", err.Error())

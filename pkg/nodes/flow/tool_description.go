@@ -3,7 +3,6 @@ package flow
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -11,9 +10,6 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/fromai"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 )
-
-// textSchema is for tools that take one text.
-var textSchema = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)
 
 // describeTool shows the tool to the model. Up to version 2.1 it has a name of its
 // own; without one, and later, it has the node's.
@@ -47,7 +43,7 @@ func toolSchema(ctx context.Context, call *node.Call) (json.RawMessage, error) {
 	}
 	own, err := call.Bool(ctx, 0, "specifyInputSchema", false)
 	if err != nil || !own {
-		return textSchema, err
+		return fromai.TextSchema, err
 	}
 	kind, err := call.String(ctx, 0, "schemaType", "fromJson")
 	if err != nil {
@@ -72,9 +68,7 @@ func toolSchema(ctx context.Context, call *node.Call) (json.RawMessage, error) {
 	case kind == "manual":
 		return json.RawMessage(source.Raw), nil
 	}
-	var b strings.Builder
-	writeSchema(&b, source, call.Node.TypeVersion >= 1.3)
-	return json.RawMessage(b.String()), nil
+	return json.RawMessage(jsonobject.SchemaOfExample(source.Raw, call.Node.TypeVersion >= 1.3, true)), nil
 }
 
 func inputsSchema(call *node.Call) (json.RawMessage, error) {
@@ -84,44 +78,7 @@ func inputsSchema(call *node.Call) (json.RawMessage, error) {
 		return nil, node.OperationError(-1, "The workflow inputs of "+call.Node.Name+" are not valid", err.Error())
 	}
 	if gjson.GetBytes(schema, "properties.@keys.#").Int() == 0 {
-		return textSchema, nil
+		return fromai.TextSchema, nil
 	}
 	return schema, nil
-}
-
-// writeSchema writes the schema of an example; required makes every property of its
-// objects required.
-func writeSchema(b *strings.Builder, example gjson.Result, required bool) {
-	switch {
-	case example.IsObject():
-		var properties jsonobject.Object
-		var names []string
-		example.ForEach(func(key, member gjson.Result) bool {
-			var inner strings.Builder
-			writeSchema(&inner, member, required)
-			properties.Set(key.String(), inner.String())
-			names = append(names, jsonobject.Quote(key.String()))
-			return true
-		})
-		b.WriteString(`{"type":"object","properties":` + properties.String())
-		if required && len(names) > 0 {
-			b.WriteString(`,"required":[` + strings.Join(names, ",") + `]`)
-		}
-		b.WriteString(`,"additionalProperties":false}`)
-	case example.IsArray():
-		b.WriteString(`{"type":"array"`)
-		if first := example.Get("0"); first.Exists() {
-			b.WriteString(`,"items":`)
-			writeSchema(b, first, required)
-		}
-		b.WriteByte('}')
-	case example.Type == gjson.String:
-		b.WriteString(`{"type":"string"}`)
-	case example.Type == gjson.Number:
-		b.WriteString(`{"type":"number"}`)
-	case example.IsBool():
-		b.WriteString(`{"type":"boolean"}`)
-	default:
-		b.WriteString(`{}`) // null tells nothing about the type
-	}
 }

@@ -24,6 +24,9 @@ var (
 	argumentKey = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
+// TextSchema is the JSON schema of the arguments of tools that take one text.
+var TextSchema = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)
+
 // Schema is the JSON schema of the arguments that the expressions in
 // some parameters ask for, in the order they are met.
 func Schema(parameters json.RawMessage) (json.RawMessage, error) {
@@ -32,7 +35,7 @@ func Schema(parameters json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	var properties jsonobject.Object
-	required := []string{}
+	var required []string
 	for _, a := range arguments {
 		property, err := a.schema()
 		if err != nil {
@@ -46,17 +49,10 @@ func Schema(parameters json.RawMessage) (json.RawMessage, error) {
 		}
 		properties.Set(a.key, property)
 		if a.fallback == "" {
-			required = append(required, jsonobject.Quote(a.key))
+			required = append(required, a.key)
 		}
 	}
-	var schema jsonobject.Object
-	schema.Set("type", `"object"`)
-	schema.Set("properties", properties.String())
-	if len(required) > 0 {
-		schema.Set("required", "["+strings.Join(required, ",")+"]")
-	}
-	schema.Set("additionalProperties", "false")
-	return schema.JSON(), nil
+	return jsonobject.Schema(properties, required, true).JSON(), nil
 }
 
 func (a argument) schema() (string, error) {

@@ -253,7 +253,7 @@ func describeOldTool(ctx context.Context, call *node.Call) (*node.ToolDescriptio
 		description = toolDescription
 	}
 	var properties jsonobject.Object
-	required := []string{}
+	var required []string
 	for _, a := range t.asked {
 		var property jsonobject.Object
 		for _, definition := range definitions {
@@ -278,15 +278,9 @@ func describeOldTool(ctx context.Context, call *node.Call) (*node.ToolDescriptio
 		}
 		properties.Set(a.name, property.String())
 		if !a.optional {
-			required = append(required, jsonobject.Quote(a.name))
+			required = append(required, a.name)
 		}
 	}
-	var schema jsonobject.Object
-	schema.Set("type", `"object"`)
-	schema.Set("properties", properties.String())
-	if len(required) > 0 {
-		schema.Set("required", "["+strings.Join(required, ",")+"]")
-	}
-	schema.Set("additionalProperties", "false")
+	schema := jsonobject.Schema(properties, required, true)
 	return &node.ToolDescription{Name: name, Description: description, Schema: schema.JSON()}, nil
 }
