@@ -49,11 +49,11 @@ func TestValidateTellsWhatIsMissing(t *testing.T) {
 	}, runs)
 	assert.Equal(t, map[string][]string{
 		"pinned.json":       {"warning node type Sheet: vendor-nodes.spreadsheet"},
-		"loose.json":        {"warning option Wait: n8n-nodes-base.wait: resume form"},
+		"loose.json":        {"warning option Wait: n8n-nodes-base.wait: responseMode responseNode"},
 		"calls/parent.json": {"warning sub-workflow Call another: gone"},
 		"node-type.json":    {"error node type Sheet: vendor-nodes.spreadsheet", "error node type Sheet 2: vendor-nodes.spreadsheet"},
 		"version.json":      {"error version Limit: n8n-nodes-base.limit 9"},
-		"options.json":      {"error option Wait: n8n-nodes-base.wait: resume form", "warning option Request: n8n-nodes-base.httpRequest: options.sparkle"},
+		"options.json":      {"error option Wait: n8n-nodes-base.wait: responseMode responseNode", "warning option Request: n8n-nodes-base.httpRequest: options.sparkle"},
 		"expression.json":   {"error expression Set: invalid syntax"},
 		"code.json": {
 			"error option Python: n8n-nodes-base.code: language python",
