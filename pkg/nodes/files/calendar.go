@@ -289,7 +289,7 @@ func (j *job) event() (workflow.Items, error) {
 	if name == "" {
 		name = "event.ics"
 	}
-	return j.bytesFile(workflow.Binary{MimeType: "text/calendar", FileName: name}, workflow.Paired(j.item), []byte(b.String()))
+	return j.bytesFile(workflow.Binary{MimeType: "text/calendar", FileName: name}, []byte(b.String()))
 }
 
 // moment reads a date; one that names no zone is in zone.

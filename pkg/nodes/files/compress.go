@@ -26,7 +26,7 @@ func Compression() *node.Type {
 		Execute: func(ctx context.Context, call *node.Call) (*node.Result, error) {
 			return each(ctx, call, func(j *job) (workflow.Items, error) {
 				properties := names(j.text("binaryPropertyName", "data"))
-				item := workflow.Item{JSON: j.input().JSON, Binary: map[string]workflow.Binary{}, PairedItem: workflow.Paired(j.item)}
+				item := workflow.Item{JSON: j.input().JSON, Binary: map[string]workflow.Binary{}}
 				operation, err := j.text("operation", "decompress"), error(nil)
 				switch {
 				case j.err != nil:

@@ -14,7 +14,6 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/xuri/excelize/v2"
 
-	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
@@ -36,47 +35,23 @@ func convert(ctx context.Context, call *node.Call) (*node.Result, error) {
 	switch operation {
 	case "toBinary", "toText":
 		return each(ctx, call, func(j *job) (workflow.Items, error) { return j.fromProperty(operation) })
-	case "toJson":
-		if mode, err := call.String(ctx, 0, "mode", "once"); err != nil || mode == "each" {
-			return each(ctx, call, func(j *job) (workflow.Items, error) {
-				return j.jsonFile(j.input().JSON, workflow.Paired(j.item))
-			})
-		}
 	case "iCal":
 		return each(ctx, call, (*job).event)
-	case "csv", "html", "ods", "rtf", "xlsx":
-	case "xls":
-		return nil, failure(0, "%s", noXLS)
-	default:
-		return nil, failure(0, "Files of the kind %q cannot be made here", operation)
-	}
-	if len(call.Inputs) == 0 || len(call.Inputs[0]) == 0 {
-		return &node.Result{Result: engine.Result{Outputs: []workflow.Items{{}}}}, nil
-	}
-	j := &job{ctx: ctx, call: call}
-	var paired workflow.PairedItems
-	for i := range call.Inputs[0] {
-		paired = append(paired, workflow.PairedItem{Item: i})
-	}
-	var items workflow.Items
-	if operation == "toJson" {
-		list := make([]json.RawMessage, len(call.Inputs[0]))
-		for i, item := range call.Inputs[0] {
-			list[i] = item.JSON
-		}
-		whole, err := json.Marshal(list)
+	case "toJson":
+		mode, err := call.String(ctx, 0, "mode", "once")
 		if err != nil {
-			return nil, failure(0, "%v", err)
+			return nil, err
 		}
-		items, err = j.jsonFile(whole, paired)
-		return &node.Result{Result: engine.Result{Outputs: []workflow.Items{items}}}, err
+		if mode == "each" {
+			return each(ctx, call, func(j *job) (workflow.Items, error) { return j.jsonFile(j.input().JSON) })
+		}
+		return together(ctx, call, (*job).allAsJSON)
 	}
-	items, err = j.tableFile(operation, paired)
-	return &node.Result{Result: engine.Result{Outputs: []workflow.Items{items}}}, err
+	return together(ctx, call, func(j *job) (workflow.Items, error) { return j.tableFile(operation) })
 }
 
 // output is an item with a file.
-func (j *job) output(file workflow.Binary, paired workflow.PairedItems, write func(io.Writer) error) (workflow.Items, error) {
+func (j *job) output(file workflow.Binary, write func(io.Writer) error) (workflow.Items, error) {
 	property := j.text("binaryPropertyName", "data")
 	if name := j.text("options.fileName", ""); name != "" {
 		file.FileName = name
@@ -91,12 +66,12 @@ func (j *job) output(file workflow.Binary, paired workflow.PairedItems, write fu
 		}
 		return nil, failure(j.item, "%v", err)
 	}
-	return workflow.Items{{JSON: json.RawMessage("{}"), Binary: map[string]workflow.Binary{property: saved}, PairedItem: paired}}, nil
+	return workflow.Items{{JSON: json.RawMessage("{}"), Binary: map[string]workflow.Binary{property: saved}}}, nil
 }
 
 // bytesFile is output for a file that is there already.
-func (j *job) bytesFile(file workflow.Binary, paired workflow.PairedItems, data []byte) (workflow.Items, error) {
-	return j.output(file, paired, func(w io.Writer) error {
+func (j *job) bytesFile(file workflow.Binary, data []byte) (workflow.Items, error) {
+	return j.output(file, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})
@@ -134,17 +109,30 @@ func (j *job) fromProperty(operation string) (workflow.Items, error) {
 			if err != nil {
 				return nil, failure(j.item, "The value in \"%s\" is no valid base64", source)
 			}
-			return j.bytesFile(file, workflow.Paired(j.item), data)
+			return j.bytesFile(file, data)
 		}
 	}
 	data, err := encode(text, encoding)
 	if err != nil {
 		return nil, failure(j.item, "%v", err)
 	}
-	return j.bytesFile(file, workflow.Paired(j.item), data)
+	return j.bytesFile(file, data)
 }
 
-func (j *job) jsonFile(value []byte, paired workflow.PairedItems) (workflow.Items, error) {
+// allAsJSON makes one file of the list of all items.
+func (j *job) allAsJSON() (workflow.Items, error) {
+	list := make([]json.RawMessage, len(j.call.Inputs[0]))
+	for i, item := range j.call.Inputs[0] {
+		list[i] = item.JSON
+	}
+	whole, err := json.Marshal(list)
+	if err != nil {
+		return nil, failure(0, "%v", err)
+	}
+	return j.jsonFile(whole)
+}
+
+func (j *job) jsonFile(value []byte) (workflow.Items, error) {
 	if j.flag("options.format", false) {
 		var b bytes.Buffer
 		if json.Indent(&b, value, "", "  ") == nil {
@@ -155,7 +143,7 @@ func (j *job) jsonFile(value []byte, paired workflow.PairedItems) (workflow.Item
 	if err != nil {
 		return nil, failure(j.item, "%v", err)
 	}
-	return j.bytesFile(workflow.Binary{MimeType: "application/json", FileName: "file.json"}, paired, data)
+	return j.bytesFile(workflow.Binary{MimeType: "application/json", FileName: "file.json"}, data)
 }
 
 // table is the items as rows: the columns in the order in which they first appear, nested objects
@@ -186,13 +174,14 @@ func (j *job) table() (columns []string, rows []map[string]gjson.Result) {
 	return columns, rows
 }
 
-func (j *job) tableFile(operation string, paired workflow.PairedItems) (workflow.Items, error) {
+// tableFile makes one spreadsheet of all items.
+func (j *job) tableFile(format string) (workflow.Items, error) {
 	columns, rows := j.table()
 	header := j.flag("options.headerRow", true)
-	switch operation {
+	switch format {
 	case "csv":
 		delimiter := j.text("options.delimiter", ",")
-		return j.output(workflow.Binary{MimeType: "text/csv", FileName: "spreadsheet.csv"}, paired, func(w io.Writer) error {
+		return j.output(workflow.Binary{MimeType: "text/csv", FileName: "spreadsheet.csv"}, func(w io.Writer) error {
 			c := csv.NewWriter(w)
 			c.Comma, _ = rune0(delimiter)
 			record := make([]string, len(columns))
@@ -214,22 +203,26 @@ func (j *job) tableFile(operation string, paired workflow.PairedItems) (workflow
 		})
 	case "ods":
 		sheet := j.text("options.sheetName", "Sheet")
-		return j.output(workflow.Binary{MimeType: "application/vnd.oasis.opendocument.spreadsheet", FileName: "spreadsheet.ods"}, paired, func(w io.Writer) error {
+		return j.output(workflow.Binary{MimeType: "application/vnd.oasis.opendocument.spreadsheet", FileName: "spreadsheet.ods"}, func(w io.Writer) error {
 			return writeODS(w, sheet, header, columns, rows)
 		})
 	case "rtf":
-		return j.output(workflow.Binary{MimeType: "application/rtf", FileName: "spreadsheet.rtf"}, paired, func(w io.Writer) error {
+		return j.output(workflow.Binary{MimeType: "application/rtf", FileName: "spreadsheet.rtf"}, func(w io.Writer) error {
 			return writeRTF(w, header, columns, rows)
 		})
 	case "html":
-		return j.output(workflow.Binary{MimeType: "text/html", FileName: "spreadsheet.html"}, paired, func(w io.Writer) error {
+		return j.output(workflow.Binary{MimeType: "text/html", FileName: "spreadsheet.html"}, func(w io.Writer) error {
 			return writeHTML(w, header, columns, rows)
 		})
+	case "xlsx":
+		sheet := j.text("options.sheetName", "Sheet")
+		return j.output(workflow.Binary{
+			MimeType: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", FileName: "spreadsheet.xlsx",
+		}, func(w io.Writer) error { return writeXLSX(w, sheet, header, columns, rows) })
+	case "xls":
+		return nil, failure(0, "%s", noXLS)
 	}
-	sheet := j.text("options.sheetName", "Sheet")
-	return j.output(workflow.Binary{
-		MimeType: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", FileName: "spreadsheet.xlsx",
-	}, paired, func(w io.Writer) error { return writeXLSX(w, sheet, header, columns, rows) })
+	return nil, failure(0, "Files of the kind %q cannot be made here", format)
 }
 
 func writeHTML(w io.Writer, header bool, columns []string, rows []map[string]gjson.Result) error {

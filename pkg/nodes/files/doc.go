@@ -34,7 +34,39 @@ func failure(item int, format string, args ...any) *engine.NodeError {
 	return &engine.NodeError{Name: "NodeOperationError", Message: fmt.Sprintf(format, args...), ItemIndex: &item}
 }
 
-// job is the work on one item.
+// each runs work on every item.
+func each(ctx context.Context, call *node.Call, work func(*job) (workflow.Items, error)) (*node.Result, error) {
+	return call.ByItem(ctx, func(i int) (workflow.Items, error) {
+		items, err := work(&job{ctx: ctx, call: call, item: i})
+		if ctx.Err() != nil { // whatever work made of it
+			return nil, ctx.Err()
+		}
+		return items, err
+	})
+}
+
+// together runs work once on all items, if there are any; what it makes is made of all of them.
+func together(ctx context.Context, call *node.Call, work func(*job) (workflow.Items, error)) (*node.Result, error) {
+	n := len(call.Input(0))
+	if n == 0 {
+		return node.Outputs(nil), nil
+	}
+	items, err := work(&job{ctx: ctx, call: call})
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil && !call.Survives(ctx, err):
+		return nil, err
+	case err != nil:
+		items = workflow.Items{node.ErrorItem(err.Error(), nil)}
+	}
+	for i := range items {
+		items[i].PairedItem = workflow.PairedWithAll(n)
+	}
+	return node.Outputs(items), nil
+}
+
+// job is the work on one item, or on all: then the parameters are those of the first.
 type job struct {
 	ctx  context.Context
 	call *node.Call

@@ -16,7 +16,6 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/xuri/excelize/v2"
 
-	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
@@ -30,35 +29,6 @@ func Extract() *node.Type {
 			return each(ctx, call, extract)
 		},
 	}
-}
-
-// each runs work on every item; under onError: continue… a failed item carries its error on.
-func each(ctx context.Context, call *node.Call, work func(*job) (workflow.Items, error)) (*node.Result, error) {
-	output := workflow.Items{}
-	if len(call.Inputs) == 0 {
-		call.Inputs = []workflow.Items{nil}
-	}
-	for i := range call.Inputs[0] {
-		j := &job{ctx: ctx, call: call, item: i}
-		items, err := work(j)
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case err == nil:
-			output = append(output, items...)
-		case call.Node.OnError == workflow.OnErrorContinue || call.Node.OnError == workflow.OnErrorOutput || call.Node.ContinueOnFail:
-			message := err.Error()
-			if f := (*engine.NodeError)(nil); errors.As(err, &f) {
-				message = f.Message
-			}
-			var o jsonobject.Object
-			o.Set("error", jsonobject.Quote(message))
-			output = append(output, workflow.Item{JSON: o.JSON(), PairedItem: workflow.Paired(i)})
-		default:
-			return nil, err
-		}
-	}
-	return &node.Result{Result: engine.Result{Outputs: []workflow.Items{output}}}, nil
 }
 
 func extract(j *job) (workflow.Items, error) {
@@ -103,7 +73,7 @@ func (j *job) extracted(value string) (workflow.Items, error) {
 		o = jsonobject.Parse(j.input().JSON)
 	}
 	o.SetPath(key, value)
-	item := workflow.Item{JSON: o.JSON(), PairedItem: workflow.Paired(j.item)}
+	item := workflow.Item{JSON: o.JSON()}
 	if keep == "binary" || keep == "both" {
 		item.Binary = j.input().Binary
 	}
@@ -179,7 +149,7 @@ func (j *job) rows(rows [][]string) (workflow.Items, error) {
 			}
 		}
 		if o.Len() > 0 {
-			items = append(items, workflow.Item{JSON: o.JSON(), PairedItem: workflow.Paired(j.item)})
+			items = append(items, workflow.Item{JSON: o.JSON()})
 		}
 	}
 	return items, nil
@@ -331,5 +301,5 @@ func (j *job) pdf(data []byte, password string) (_ workflow.Items, err error) {
 	} else {
 		o.Set("text", fmt.Sprintf("[%s]", strings.Join(texts, ",")))
 	}
-	return workflow.Items{{JSON: o.JSON(), PairedItem: workflow.Paired(j.item)}}, nil
+	return workflow.Items{{JSON: o.JSON()}}, nil
 }

@@ -107,9 +107,15 @@ func TestConvert(t *testing.T) {
 		`{"operation":"toBinary","sourceProperty":"x"}`: "no valid base64", `{"operation":"toText","sourceProperty":"y"}`: `"y" is not set`, `{"operation":"docx"}`: `"docx" cannot be made here`, `{"operation":"xls"}`: "use XLSX",
 		`{"operation":"iCal","start":"soon"}`: "is no date", `{"operation":"iCal","start":"2026-02-01","end":"2026-01-01"}`: "ends before it starts",
 	} {
-		call := nodestest.Call(Convert(), parameters, nodestest.Items(`{"x":"%"}`))
+		call := nodestest.Call(Convert(), parameters, nodestest.Items(`{"x":"%"}`, `{"x":"%"}`))
 		_, err := call.Type.Execute(t.Context(), call)
 		require.ErrorContains(t, err, want)
+		call.Node.OnError = workflow.OnErrorContinue
+		result, err := call.Type.Execute(t.Context(), call)
+		require.NoError(t, err)
+		require.Contains(t, string(result.Outputs[0][0].JSON), `"error":`)
+		lineage := len(result.Outputs[0]) + len(result.Outputs[0][0].PairedItem)
+		require.Equal(t, 3, lineage, "two errors of one item each, or one of both")
 	}
 }
 

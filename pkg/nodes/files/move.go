@@ -52,7 +52,7 @@ func (j *job) fileToJSON() (workflow.Items, error) {
 	if err != nil {
 		return nil, err
 	}
-	item := workflow.Item{Binary: j.input().Binary, PairedItem: workflow.Paired(j.item)}
+	item := workflow.Item{Binary: j.input().Binary}
 	if !keep {
 		item.Binary = maps.Clone(item.Binary)
 		delete(item.Binary, source)
@@ -99,7 +99,7 @@ func (j *job) jsonToFile() (workflow.Items, error) {
 	if j.err != nil {
 		return nil, j.err
 	}
-	item := workflow.Item{JSON: j.input().JSON, Binary: maps.Clone(j.input().Binary), PairedItem: workflow.Paired(j.item)}
+	item := workflow.Item{JSON: j.input().JSON, Binary: maps.Clone(j.input().Binary)}
 	value, path := gjson.ParseBytes(item.JSON), ""
 	if !all {
 		if value, path = part(item.JSON, source); !value.Exists() {

@@ -4,7 +4,6 @@ import (
 	"crypto/md5"
 	"crypto/rc4"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
@@ -115,22 +114,7 @@ func encrypted(line, password string) string {
 		}
 		user = cipher(turned, user)
 	}
-	content := cipher(object[:], "BT /F1 12 Tf 72 720 Td ("+line+") Tj ET")
-	objects := []string{
-		"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
-		"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
-		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>",
-		fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", len(content), content),
-	}
-	var b strings.Builder
-	b.WriteString("%PDF-1.4\n")
-	xref := "0000000000 65535 f \n"
-	for i, o := range objects {
-		xref += fmt.Sprintf("%010d 00000 n \n", b.Len())
-		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, o)
-	}
-	at := b.Len()
-	fmt.Fprintf(&b, "xref\n0 6\n%strailer\n<< /Size 6 /Root 1 0 R /ID [<%x> <%x>] /Encrypt << /Filter /Standard /V 2 /R 3 /Length 128 /O <%s> /U <%s> /P -4 >> >>\nstartxref\n%d\n%%%%EOF\n",
-		xref, id, id, hex.EncodeToString([]byte(owner)), hex.EncodeToString([]byte(user+strings.Repeat("\x00", 16))), at)
-	return b.String()
+	trailer := fmt.Sprintf("/ID [<%x> <%x>] /Encrypt << /Filter /Standard /V 2 /R 3 /Length 128 /O <%x> /U <%x> /P -4 >>",
+		id, id, owner, user+strings.Repeat("\x00", 16))
+	return writePDF([]string{line}, trailer, func(content string) string { return cipher(object[:], content) })
 }

@@ -12,9 +12,15 @@ import (
 
 // document is a PDF with a line of text on each page.
 func document(lines ...string) string {
+	return writePDF(lines, "", func(content string) string { return content })
+}
+
+// writePDF writes a PDF with a line of text on each page. seal is how the content of a page is kept, the first in
+// object 5; trailer is what the trailer says of it.
+func writePDF(lines []string, trailer string, seal func(content string) string) string {
 	var kids, objects []string
 	for i, line := range lines {
-		content := fmt.Sprintf("BT /F1 12 Tf 72 720 Td (%s) Tj ET", line)
+		content := seal(fmt.Sprintf("BT /F1 12 Tf 72 720 Td (%s) Tj ET", line))
 		page := 4 + 2*i
 		kids = append(kids, fmt.Sprintf("%d 0 R", page))
 		objects = append(objects,
@@ -34,7 +40,7 @@ func document(lines ...string) string {
 		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, o)
 	}
 	at := b.Len()
-	fmt.Fprintf(&b, "xref\n0 %d\n%strailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1, xref, len(objects)+1, at)
+	fmt.Fprintf(&b, "xref\n0 %d\n%strailer\n<< /Size %d /Root 1 0 R %s >>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1, xref, len(objects)+1, trailer, at)
 	return b.String()
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/xuri/excelize/v2"
 
-	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
@@ -38,36 +37,15 @@ func spreadsheetFile(ctx context.Context, call *node.Call) (*node.Result, error)
 	case "fromFile":
 		return each(ctx, call, (*job).fromFile)
 	case "toFile":
-	default:
-		return nil, failure(0, "The operation %q is not known: choose fromFile or toFile", operation)
+		return together(ctx, call, func(j *job) (workflow.Items, error) {
+			format := j.text("fileFormat", "xls")
+			if j.err != nil {
+				return nil, j.err
+			}
+			return j.tableFile(format)
+		})
 	}
-	if len(call.Input(0)) == 0 {
-		return node.Outputs(nil), nil
-	}
-	j := &job{ctx: ctx, call: call}
-	format := j.text("fileFormat", "xls")
-	switch format {
-	case "csv", "html", "ods", "rtf", "xlsx":
-	case "xls":
-		j.err = failure(0, "%s", noXLS)
-	default:
-		j.err = failure(0, "Files of the kind %q cannot be made here", format)
-	}
-	if j.err == nil {
-		var paired workflow.PairedItems
-		for i := range call.Input(0) {
-			paired = append(paired, workflow.PairedItem{Item: i})
-		}
-		var items workflow.Items
-		if items, err = j.tableFile(format, paired); err == nil {
-			return &node.Result{Result: engine.Result{Outputs: []workflow.Items{items}}}, nil
-		}
-		j.err = err
-	}
-	if !call.Survives(ctx, j.err) {
-		return nil, j.err
-	}
-	return node.Outputs(workflow.Items{node.ErrorItem(j.err.Error(), workflow.Paired(0))}), nil
+	return nil, failure(0, "The operation %q is not known: choose fromFile or toFile", operation)
 }
 
 func (j *job) fromFile() (workflow.Items, error) {

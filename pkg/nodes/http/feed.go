@@ -30,9 +30,7 @@ const maxFeedRedirects = 5
 func (c Config) executeFeed(ctx context.Context, call *node.Call) (*node.Result, error) {
 	var all workflow.PairedItems
 	if call.Node.TypeVersion < 1.1 && len(call.Inputs) > 0 && len(call.Inputs[0]) > 1 {
-		for i := range call.Inputs[0] {
-			all = append(all, workflow.PairedItem{Item: i})
-		}
+		all = workflow.PairedWithAll(len(call.Inputs[0]))
 		once := *call
 		once.Inputs = []workflow.Items{call.Inputs[0][:1]}
 		call = &once

@@ -57,9 +57,7 @@ func table(ctx context.Context, call *node.Call) (*node.Result, error) {
 		b.WriteString("<th>" + column + "</th>")
 	}
 	b.WriteString("</tr></thead><tbody>")
-	var paired workflow.PairedItems
-	for i, item := range call.Input(0) {
-		paired = append(paired, workflow.PairedItem{Item: i})
+	for _, item := range call.Input(0) {
 		object := jsonobject.Parse(item.JSON)
 		b.WriteString(open("tr", " ", attributes["rowAttributes"]))
 		for _, column := range columns {
@@ -70,7 +68,7 @@ func table(ctx context.Context, call *node.Call) (*node.Result, error) {
 	b.WriteString("</tbody></table>")
 	var object jsonobject.Object
 	object.Set("table", jsonobject.Quote(b.String()))
-	out := workflow.Items{{JSON: object.JSON(), PairedItem: paired}}
+	out := workflow.Items{{JSON: object.JSON(), PairedItem: workflow.PairedWithAll(len(call.Input(0)))}}
 	return &node.Result{Result: engine.Result{Outputs: []workflow.Items{out}}}, nil
 }
 
