@@ -1,11 +1,8 @@
 package trigger_test
 
 import (
-	"bytes"
+	"encoding/json"
 	"fmt"
-	"io"
-	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,12 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapserver"
-	"github.com/emersion/go-imap/v2/imapserver/imapmemserver"
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	"github.com/reprise-engine/reprise/pkg/nodes/imap/imaptest"
 	"github.com/reprise-engine/reprise/pkg/queue"
 )
 
@@ -111,42 +106,15 @@ func TestEachEntryOnceWithTwoCoordinators(t *testing.T) {
 	require.Equal(t, want, labs[0].given(t, "news", "Feed", "guid"), "neither lost nor doubled, and nothing of the polls that found nothing")
 }
 
-// mailServer is a mail server on loopback with the mailbox of ann.
-func mailServer(t *testing.T) (port int, user *imapmemserver.User) {
-	t.Helper()
-	user = imapmemserver.NewUser("ann", "secret-word")
-	require.NoError(t, user.Create("INBOX", nil))
-	memory := imapmemserver.New()
-	memory.AddUser(user)
-	server := imapserver.New(&imapserver.Options{
-		NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
-			return memory.NewSession(), nil, nil
-		},
-		InsecureAuth: true, Logger: log.New(io.Discard, "", 0),
-	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close(); <-done })
-	return listener.Addr().(*net.TCPAddr).Port, user
-}
-
-type literal struct {
-	io.Reader
-	size int64
-}
-
-func (l literal) Size() int64 { return l.size }
-
 // Every mail begins an execution once, though a coordinator and the worker are killed meanwhile, and is
 // marked as read in the end. Only the worker has the password.
 func TestEachMailOnceWithTwoCoordinators(t *testing.T) {
-	port, user := mailServer(t)
+	server := imaptest.Start(t)
 	c, labs := newTwo(t)
 	file := filepath.Join(t.TempDir(), "credentials.json")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil,
-		`[{"id":"post","name":"Post","type":"imap","data":{"host":"127.0.0.1","port":%d,"secure":false,"user":"ann","password":"secret-word"}}]`, port), 0o600))
+	credentials, err := json.Marshal([]object{{"id": "post", "name": "Post", "type": "imap", "data": server.Credential()}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, credentials, 0o600))
 	for _, w := range c.Workers {
 		w.Env = append(w.Env, "REPRISE_CREDENTIALS_FILE="+file)
 	}
@@ -156,9 +124,7 @@ func TestEachMailOnceWithTwoCoordinators(t *testing.T) {
 		t.Helper()
 		for range n {
 			subject := fmt.Sprint("mail ", len(want))
-			text := "From: bob@example.com\r\nSubject: " + subject + "\r\n\r\nHello\r\n"
-			_, err := user.Append("INBOX", literal{bytes.NewReader([]byte(text)), int64(len(text))}, &imap.AppendOptions{Time: time.Now()})
-			require.NoError(t, err)
+			server.Deliver(t, "From: bob@example.com\nSubject: "+subject+"\n\nHello\n")
 			want[subject] = 1
 		}
 	}
@@ -182,11 +148,8 @@ func TestEachMailOnceWithTwoCoordinators(t *testing.T) {
 	deliver(1)
 	c.Start(c.Workers[0])
 	arrived()
-	require.Eventually(t, func() bool {
-		data, err := user.Status("INBOX", &imap.StatusOptions{NumUnseen: true})
-		return err == nil && *data.NumUnseen == 0
-	}, within, 50*time.Millisecond, "they are marked as read")
-	_, err := c.Conn.ActivateWorkflow(t.Context(), "post", false)
+	require.Eventually(t, func() bool { return server.Unseen(t) == 0 }, within, 50*time.Millisecond, "they are marked as read")
+	_, err = c.Conn.ActivateWorkflow(t.Context(), "post", false)
 	require.NoError(t, err)
 	require.Equal(t, want, labs[0].given(t, "post", "Post", "subject"))
 }

@@ -1,71 +1,38 @@
 package imap
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log"
-	"net"
 	"strings"
 	"testing"
-	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapserver"
-	"github.com/emersion/go-imap/v2/imapserver/imapmemserver"
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/imap/imaptest"
 	"github.com/reprise-engine/reprise/pkg/nodes/nodestest"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // post is a mail server on loopback with one mailbox, and what polls of it have noted.
 type post struct {
+	*imaptest.Server
 	t     *testing.T
-	port  int
-	user  *imapmemserver.User
 	notes []json.RawMessage
 }
 
 func newPost(t *testing.T) *post {
 	t.Helper()
-	p := &post{t: t, user: imapmemserver.NewUser("ann", "secret-word")}
-	require.NoError(t, p.user.Create("INBOX", nil))
-	memory := imapmemserver.New()
-	memory.AddUser(p.user)
-	server := imapserver.New(&imapserver.Options{
-		NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
-			return memory.NewSession(), nil, nil
-		},
-		InsecureAuth: true, Logger: log.New(io.Discard, "", 0),
-	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	p.port = listener.Addr().(*net.TCPAddr).Port
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close(); <-done })
-	return p
+	return &post{Server: imaptest.Start(t), t: t}
 }
 
 func (p *post) deliver(text string) {
 	p.t.Helper()
-	text = strings.ReplaceAll(text, "\n", "\r\n")
-	_, err := p.user.Append("INBOX", literal{bytes.NewReader([]byte(text)), int64(len(text))}, &goimap.AppendOptions{Time: time.Now()})
-	require.NoError(p.t, err)
+	p.Deliver(p.t, text)
 }
-
-type literal struct {
-	io.Reader
-	size int64
-}
-
-func (l literal) Size() int64 { return l.size }
 
 func letterOf(subject string) string {
 	return "From: Bob <bob@example.com>\nTo: ann@example.com\nSubject: " + subject + "\nDate: Tue, 10 Jun 2025 04:00:00 +0200\nMessage-ID: <1@example.com>\n" +
@@ -76,7 +43,7 @@ func (p *post) attempt(key, mode, parameters string) (*node.Result, error) {
 	call := nodestest.Call(Types()[0], parameters)
 	call.Node.Credentials = map[string]workflow.CredentialRef{"imap": {Name: "Post"}}
 	call.Credentials = func(context.Context, string, workflow.CredentialRef) (map[string]any, error) {
-		return map[string]any{"host": "127.0.0.1", "port": p.port, "secure": false, "user": "ann", "password": "secret-word"}, nil
+		return p.Credential(), nil
 	}
 	call.Execution.Mode, call.IdempotencyKey, call.Workflow.ID = mode, key, "w"
 	call.LoadMemory = func(_ context.Context, _ string, n int) ([]json.RawMessage, error) {
@@ -106,24 +73,17 @@ func (p *post) poll(key, parameters string) []string {
 	return subjects(r)
 }
 
-// unseen counts the mails that are not marked as read.
-func (p *post) unseen() int {
-	data, err := p.user.Status("INBOX", &goimap.StatusOptions{NumUnseen: true})
-	require.NoError(p.t, err)
-	return int(*data.NumUnseen)
-}
-
 func TestMailsAreGivenOutOnce(t *testing.T) {
 	p := newPost(t)
 	p.deliver(letterOf("one"))
 	p.deliver(letterOf("two"))
 	require.Equal(t, []string{"one", "two"}, p.poll("1", `{}`))
-	require.Equal(t, 2, p.unseen(), "they are not marked before what they began is stored")
+	require.Equal(t, 2, p.Unseen(t), "they are not marked before what they began is stored")
 	p.deliver(letterOf("three"))
 	require.Equal(t, []string{"three"}, p.poll("2", `{}`))
-	require.Equal(t, 1, p.unseen())
+	require.Equal(t, 1, p.Unseen(t))
 	require.Nil(t, p.poll("3", `{}`))
-	require.Zero(t, p.unseen())
+	require.Zero(t, p.Unseen(t))
 	notes := len(p.notes)
 	require.Nil(t, p.poll("4", `{}`))
 	require.Len(t, p.notes, notes, "nothing is noted when nothing changes")
@@ -145,7 +105,7 @@ func TestMailsAreNotLostWithTheirResult(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"one"}, subjects(again))
 	require.Equal(t, []string{"two"}, p.poll("2", `{}`))
-	require.Equal(t, 1, p.unseen())
+	require.Equal(t, 1, p.Unseen(t))
 	again, err = p.attempt("2", "trigger", `{}`)
 	require.NoError(t, err)
 	require.Equal(t, []string{"two"}, subjects(again))
@@ -162,7 +122,7 @@ func TestMailsThatStayUnread(t *testing.T) {
 			p.deliver(letterOf("two"))
 			require.Equal(t, []string{"two"}, p.poll("3", parameters))
 			require.Nil(t, p.poll("4", parameters))
-			require.Equal(t, 2, p.unseen())
+			require.Equal(t, 2, p.Unseen(t))
 		})
 	}
 }
@@ -173,8 +133,8 @@ func TestMailboxIsMadeAnew(t *testing.T) {
 	p.deliver(letterOf("one"))
 	p.deliver(letterOf("two"))
 	require.Len(t, p.poll("1", `{}`), 2)
-	require.NoError(t, p.user.Delete("INBOX"))
-	require.NoError(t, p.user.Create("INBOX", nil))
+	require.NoError(t, p.Delete("INBOX"))
+	require.NoError(t, p.Create("INBOX", nil))
 	p.deliver(letterOf("other"))
 	require.Equal(t, []string{"other"}, p.poll("2", `{}`))
 	require.Nil(t, p.poll("3", `{}`))
@@ -251,7 +211,7 @@ func TestFormats(t *testing.T) {
 	raw, err := base64.URLEncoding.DecodeString(gjson.GetBytes(read(`{"format":"raw"}`).JSON, "raw").Str)
 	require.NoError(t, err)
 	require.Equal(t, strings.ReplaceAll(mixed, "\n", "\r\n"), string(raw))
-	require.Equal(t, 1, p.unseen(), "reading does not mark")
+	require.Equal(t, 1, p.Unseen(t), "reading does not mark")
 }
 
 func TestRules(t *testing.T) {
@@ -280,10 +240,8 @@ func TestServerProblems(t *testing.T) {
 	p := newPost(t)
 	_, err := p.attempt("k", "trigger", `{"mailbox":"Nowhere"}`)
 	require.ErrorContains(t, err, `"Nowhere" cannot be opened`)
-	p.user = imapmemserver.NewUser("other", "x")
-	wrong := *p
-	wrong.port = 1
-	_, err = wrong.attempt("k", "trigger", `{}`)
+	p.Port = 1
+	_, err = p.attempt("k", "trigger", `{}`)
 	require.ErrorContains(t, err, "cannot be reached")
-	require.NotContains(t, err.Error(), "secret-word")
+	require.NotContains(t, err.Error(), imaptest.Password)
 }
