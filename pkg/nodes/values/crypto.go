@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
-// Crypto hashes, signs and makes random texts. Version 2 takes its secrets from a
+// Crypto hashes, signs, encrypts and makes random texts. Version 2 takes its secrets from a
 // credential (crypto) instead of its parameters.
 func Crypto() *node.Type {
 	return &node.Type{
@@ -45,8 +45,10 @@ func cryptoItem(ctx context.Context, call *node.Call, i int) (workflow.Item, err
 		value, err = digest(ctx, call, i, action)
 	case "sign":
 		value, err = signature(ctx, call, i)
+	case "encrypt", "decrypt":
+		value, err = encryption(ctx, call, i, action)
 	default:
-		err = unknown(i, "action", action, "generate", "hash", "hmac", "sign")
+		err = unknown(i, "action", action, "decrypt", "encrypt", "generate", "hash", "hmac", "sign")
 	}
 	if err != nil {
 		return none, err
@@ -127,6 +129,11 @@ func secretOf(ctx context.Context, call *node.Call, i int, parameter string, fie
 	if call.Node.TypeVersion < 2 {
 		return call.String(ctx, i, parameter, "")
 	}
+	return credentialText(ctx, call, i, fields...)
+}
+
+// credentialText is the first of the credential's fields that is set.
+func credentialText(ctx context.Context, call *node.Call, i int, fields ...string) (string, error) {
 	secret, err := credential(ctx, call, i, "crypto")
 	if err != nil {
 		return "", err

@@ -141,7 +141,7 @@ func TestCryptoFailures(t *testing.T) {
 		{"hmac", `{"action":"hmac","type":"NOPE","value":"x"}`, "Invalid digest: NOPE", ""},
 		{"signature", `{"action":"sign","algorithm":"NOPE","value":"x"}`, "Invalid digest: NOPE", "RSA-SHA256"},
 		{"key", `{"action":"sign","algorithm":"RSA-SHA256","value":"x","privateKey":"topsecret"}`, "The private key cannot be read", "it is not PEM"},
-		{"action", `{"action":"encrypt"}`, `"encrypt" is not supported`, "parameter action"},
+		{"action", `{"action":"shred"}`, `"shred" is not supported`, "parameter action"},
 		{"encoding", `{"encoding":"rot13"}`, `"rot13" is not supported`, "parameter encoding"},
 		{"file", `{"binaryData":true}`, `This operation expects the node's input data to contain a binary file "data", but none was found`, ""},
 		{"length", `{"action":"generate","encodingType":"hex","stringLength":0}`, "A random text cannot have the length 0", "parameter stringLength"},

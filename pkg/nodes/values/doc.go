@@ -18,6 +18,6 @@ func Types() []*node.Type {
 	return node.Supporting([]*node.Type{
 		DateTime(), DateTimeOld(), Crypto(), JWT(), TOTP(),
 		fromai.Tool(DateTime(), "Works with dates and times: formats, rounds, adds, subtracts, compares them"),
-		fromai.Tool(Crypto(), "Computes hashes and signatures, and makes random texts"),
+		fromai.Tool(Crypto(), "Computes hashes and signatures, encrypts, decrypts, and makes random texts"),
 	}, support)
 }

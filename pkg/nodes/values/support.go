@@ -20,7 +20,4 @@ var dateTimeSupport = node.Support{
 	Note:    "formats are in English",
 }
 
-var cryptoSupport = node.Support{
-	Options: []string{}, Credentials: []string{"crypto"},
-	Limits: []node.Limit{{Parameter: "action", Values: []string{"encrypt", "decrypt"}, Advice: "encrypt in the service that reads the text"}},
-}
+var cryptoSupport = node.Support{Options: []string{}, Credentials: []string{"crypto"}}
