@@ -11,11 +11,11 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
-	"github.com/reprise-engine/reprise/pkg/nodes/fromai"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
-// Agent is the AI Agent. All versions run the same loop; see the package comment.
+// Agent is the AI Agent. All versions run the same loop; see the package comment. As a tool of another Agent it runs
+// like any tool and makes requests of its own.
 func Agent() *node.Type {
 	return &node.Type{
 		Spec: workflow.Spec{
@@ -26,30 +26,6 @@ func Agent() *node.Type {
 		},
 		// A slice only asks models; what its tools do is in runs of their own.
 		Execute: executeAgent,
-	}
-}
-
-// AgentTool is an Agent that is a tool of another. It runs like any tool and
-// makes requests of its own.
-func AgentTool() *node.Type {
-	return &node.Type{
-		Spec: workflow.Spec{
-			Type: family + "agentTool", Versions: []float64{2.2, 3}, ToolNode: true,
-			SubNodes: map[string]string{workflow.LanguageModel: "Chat Model"},
-			Accepts:  []string{workflow.Memory, workflow.Tool, workflow.OutputParser},
-		},
-		Execute: executeAgent,
-		Describe: func(ctx context.Context, call *node.Call) (*node.ToolDescription, error) {
-			description, err := text(ctx, call, 0, "toolDescription", "AI Agent that can call other tools")
-			if err != nil {
-				return nil, err
-			}
-			schema, err := fromai.Schema(call.Node.Parameters)
-			if err != nil {
-				return nil, err
-			}
-			return &node.ToolDescription{Name: call.Node.Name, Description: description, Schema: schema}, nil
-		},
 	}
 }
 

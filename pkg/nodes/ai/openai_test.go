@@ -13,7 +13,7 @@ import (
 )
 
 func openModel(t *testing.T, version float64, parameters string, secret map[string]any) *openAI {
-	call := nodestest.Call(Types()[2], parameters, nodestest.Items(`{"model":"from-item"}`))
+	call := nodestest.Call(typeOf(t, "lmChatOpenAi"), parameters, nodestest.Items(`{"model":"from-item"}`))
 	call.Node.TypeVersion = version
 	call.Node.Credentials = map[string]workflow.CredentialRef{"openAiApi": {ID: "1"}}
 	call.Credentials = func(context.Context, string, workflow.CredentialRef) (map[string]any, error) { return secret, nil }

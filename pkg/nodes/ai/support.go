@@ -2,24 +2,21 @@ package ai
 
 import "github.com/reprise-engine/reprise/pkg/node"
 
-var agentSupport = node.Support{
-	Options: []string{"batching", "maxIterations", "returnIntermediateSteps", "systemMessage"},
-	Ignored: map[string]string{
-		"enableStreaming":         "the answer is given when it is complete",
-		"passthroughBinaryImages": "models are not shown images",
-		"tracingMetadata":         "it is for a service that is not asked",
-		"humanMessage":            "a prompt of agents that all run as Tools Agent here",
-		"prefix":                  "a prompt of agents that all run as Tools Agent here",
-		"suffix":                  "a prompt of agents that all run as Tools Agent here",
-	},
-	Limits: []node.Limit{{Parameter: "agent", Values: []string{"sqlAgent"}, Advice: "use a Tools Agent with a tool that queries the database"}},
-	Note:   "all kinds of agents run as Tools Agent",
-}
-
 // supported declares which settings are honoured.
 var supported = map[string]node.Support{
-	family + "agent":     agentSupport,
-	family + "agentTool": agentSupport,
+	family + "agent": {
+		Options: []string{"batching", "maxIterations", "returnIntermediateSteps", "systemMessage"},
+		Ignored: map[string]string{
+			"enableStreaming":         "the answer is given when it is complete",
+			"passthroughBinaryImages": "models are not shown images",
+			"tracingMetadata":         "it is for a service that is not asked",
+			"humanMessage":            "a prompt of agents that all run as Tools Agent here",
+			"prefix":                  "a prompt of agents that all run as Tools Agent here",
+			"suffix":                  "a prompt of agents that all run as Tools Agent here",
+		},
+		Limits: []node.Limit{{Parameter: "agent", Values: []string{"sqlAgent"}, Advice: "use a Tools Agent with a tool that queries the database"}},
+		Note:   "all kinds of agents run as Tools Agent",
+	},
 	family + "lmChatOpenAi": {
 		Options: []string{
 			"baseURL", "frequencyPenalty", "maxRetries", "maxTokens", "presencePenalty", "reasoningEffort", "responseFormat",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,7 +124,7 @@ func TestDescriptions(t *testing.T) {
 	require.Equal(t, "old_name", describe(CodeTool(), 1.1, `{"name":"old_name","description":"d"}`).Name)
 	code := describe(CodeTool(), 1.3, `{"description":"d","specifyInputSchema":true,"schemaType":"manual","inputSchema":"{\"type\": \"object\"}"}`)
 	require.Equal(t, node.ToolDescription{Name: "My Tool", Description: "d", Schema: json.RawMessage(`{"type":"object"}`)}, *code)
-	agent := describe(AgentTool(), 3, `{"toolDescription":"computes","text":"={{ $fromAI('Prompt__User_Message_', 'what', 'string') }}"}`)
+	agent := describe(typeOf(t, "agentTool"), 3, `{"toolDescription":"computes","text":"={{ $fromAI('Prompt__User_Message_', 'what', 'string') }}"}`)
 	require.JSONEq(t, `{"type":"object","properties":{"Prompt__User_Message_":{"type":"string","description":"what"}},"required":["Prompt__User_Message_"],"additionalProperties":false}`, string(agent.Schema))
 }
 
@@ -156,4 +157,13 @@ func TestSubNodesDoNotRun(t *testing.T) {
 		_, err := typ.Execute(context.Background(), nodestest.Call(typ, `{}`))
 		require.ErrorContains(t, err, "cannot run by itself")
 	}
+}
+
+// typeOf is the type of the family with a name.
+func typeOf(t testing.TB, name string) *node.Type {
+	t.Helper()
+	types := Types()
+	i := slices.IndexFunc(types, func(t *node.Type) bool { return t.Type == family+name })
+	require.GreaterOrEqual(t, i, 0, name)
+	return types[i]
 }

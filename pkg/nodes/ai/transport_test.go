@@ -20,7 +20,7 @@ import (
 // ask asks the model at a server through a client.
 func ask(t *testing.T, client *http.Client, server string, secret map[string]any) error {
 	t.Helper()
-	call := nodestest.Call(Types()[2], `{"model":"m","options":{"maxRetries":0}}`, nodestest.Items(`{}`))
+	call := nodestest.Call(typeOf(t, "lmChatOpenAi"), `{"model":"m","options":{"maxRetries":0}}`, nodestest.Items(`{}`))
 	call.Node.TypeVersion = 1.2
 	call.Node.Credentials = map[string]workflow.CredentialRef{"openAiApi": {ID: "1"}}
 	secret["url"] = server

@@ -30,13 +30,14 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/nodes/fromai"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // The names of the types.
 const (
 	TypeRequest = "n8n-nodes-base.httpRequest"
-	TypeTool    = "n8n-nodes-base.httpRequestTool"
+	TypeTool    = TypeRequest + "Tool"
 	TypeOldTool = "@n8n/n8n-nodes-langchain.toolHttpRequest"
 	TypeGraphQL = "n8n-nodes-base.graphql"
 	TypeFeed    = "n8n-nodes-base.rssFeedRead"
@@ -61,17 +62,11 @@ func (c Config) Types() []*node.Type {
 	if c.MaxResponseBytes <= 0 {
 		c.MaxResponseBytes = DefaultMaxResponseBytes
 	}
-	return node.Supporting([]*node.Type{
+	return fromai.WithTools(node.Supporting([]*node.Type{
 		{
 			Spec:    workflow.Spec{Type: TypeRequest, Versions: []float64{1, 2, 3, 4, 4.1, 4.2, 4.3, 4.4}},
 			Once:    changesOnce,
 			Execute: c.execute,
-		},
-		{
-			Spec:     workflow.Spec{Type: TypeTool, Versions: []float64{4, 4.1, 4.2, 4.3, 4.4}, ToolNode: true},
-			Once:     changesOnce,
-			Execute:  c.execute,
-			Describe: describe,
 		},
 		{
 			Spec:     workflow.Spec{Type: TypeOldTool, Versions: []float64{1, 1.1}, ToolNode: true},
@@ -85,25 +80,18 @@ func (c Config) Types() []*node.Type {
 			Execute: c.executeGraphQL,
 		},
 		{
-			Spec:     workflow.Spec{Type: TypeGraphQL + "Tool", Versions: []float64{1, 1.1}, ToolNode: true},
-			Once:     mutates,
-			Execute:  c.executeGraphQL,
-			Describe: describe,
-		},
-		{
 			Spec:    workflow.Spec{Type: TypeFeed, Versions: []float64{1, 1.1, 1.2}},
 			Execute: c.executeFeed,
-		},
-		{
-			Spec:     workflow.Spec{Type: TypeFeed + "Tool", Versions: []float64{1, 1.1, 1.2}, ToolNode: true},
-			Execute:  c.executeFeed,
-			Describe: describe,
 		},
 		{
 			Spec:    workflow.Spec{Type: TypePoll, Versions: []float64{1}, Trigger: true, Polls: true},
 			Execute: c.pollFeed,
 		},
-	}, support)
+	}, support), map[string]fromai.Variant{
+		TypeRequest: {Description: toolDescription, Versions: []float64{4, 4.1, 4.2, 4.3, 4.4}},
+		TypeGraphQL: {Description: "Makes a GraphQL query and returns its answer"},
+		TypeFeed:    {Description: "Reads the entries of an RSS or Atom feed"},
+	})
 }
 
 // changesOnce reports whether a request must not be sent again when its worker

@@ -9,7 +9,6 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
-	"github.com/reprise-engine/reprise/pkg/nodes/fromai"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
@@ -226,20 +225,3 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 // toolDescription is what a tool says of itself when the user wrote nothing.
 const toolDescription = "Makes an HTTP request and returns the response data"
-
-// describe shows the node to a model: its arguments are what the parameters
-// ask $fromAI for.
-func describe(ctx context.Context, call *node.Call) (*node.ToolDescription, error) {
-	description, err := call.String(ctx, 0, "toolDescription", toolDescription)
-	if err != nil {
-		return nil, err
-	}
-	if description == "" {
-		description = toolDescription
-	}
-	schema, err := fromai.Schema(call.Node.Parameters)
-	if err != nil {
-		return nil, fmt.Errorf("arguments of tool %q: %w", call.Node.Name, err)
-	}
-	return &node.ToolDescription{Name: call.Node.Name, Description: description, Schema: schema}, nil
-}

@@ -24,9 +24,9 @@ var supported = node.Support{
 
 // support by type.
 var support = map[string]node.Support{
-	TypeRequest: supported, TypeTool: supported,
+	TypeRequest: supported,
 	TypeOldTool: {Options: []string{}, Note: "placeholders, fields and bodies that the model fills in, and an optimized response; what the model writes into a part of the URL is escaped"},
-	TypeGraphQL: {Options: []string{}}, TypeGraphQL + "Tool": {Options: []string{}},
-	TypeFeed: {Options: []string{"ignoreSSL", "customFields"}}, TypeFeed + "Tool": {Options: []string{"ignoreSSL", "customFields"}},
-	TypePoll: {Options: []string{}, Note: "the first poll notes what is there; see docs/triggers.md"},
+	TypeGraphQL: {Options: []string{}},
+	TypeFeed:    {Options: []string{"ignoreSSL", "customFields"}},
+	TypePoll:    {Options: []string{}, Note: "the first poll notes what is there; see docs/triggers.md"},
 }

@@ -25,19 +25,19 @@ package mail
 import (
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/approval"
+	"github.com/reprise-engine/reprise/pkg/nodes/fromai"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // The names of the types.
 const (
 	TypeSend = "n8n-nodes-base.emailSend"
-	TypeTool = "n8n-nodes-base.emailSendTool"
 	TypeGate = "n8n-nodes-base.emailSendHitlTool"
 )
 
 // Types returns the node types of the package.
 func Types() []*node.Type {
-	return node.Supporting([]*node.Type{
+	return fromai.WithTools(node.Supporting([]*node.Type{
 		{
 			Spec:    workflow.Spec{Type: TypeSend, Versions: []float64{1, 2, 2.1}},
 			Once:    always,
@@ -45,18 +45,11 @@ func Types() []*node.Type {
 			Execute: execute,
 		},
 		{
-			Spec:     workflow.Spec{Type: TypeTool, Versions: []float64{2, 2.1}, ToolNode: true},
-			Once:     always,
-			Waits:    true,
-			Execute:  execute,
-			Describe: describe,
-		},
-		{
 			Spec:    approval.GateSpec(TypeGate, 2, 2.1),
 			Waits:   true,
 			Execute: gate,
 		},
-	}, supported)
+	}, supported), map[string]fromai.Variant{TypeSend: {Description: "Sends an e-mail.", Versions: []float64{2, 2.1}}})
 }
 
 // always: a mail that may have been sent is not sent again without being told to.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
-	"github.com/reprise-engine/reprise/pkg/nodes/fromai"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
@@ -29,23 +28,6 @@ func execute(ctx context.Context, call *node.Call) (*node.Result, error) {
 		return sendAndWait(ctx, call)
 	}
 	return nil, operationError(fmt.Sprintf("The operation %q is not known here; want send or sendAndWait", operation), "")
-}
-
-// describe shows the node to a model: its arguments are what the parameters take by
-// $fromAI.
-func describe(ctx context.Context, call *node.Call) (*node.ToolDescription, error) {
-	said, err := call.String(ctx, 0, "toolDescription", "")
-	if err != nil {
-		return nil, err
-	}
-	if said == "" {
-		said = "Sends an e-mail."
-	}
-	schema, err := fromai.Schema(call.Node.Parameters)
-	if err != nil {
-		return nil, fmt.Errorf("arguments of tool %q: %w", call.Node.Name, err)
-	}
-	return &node.ToolDescription{Name: call.Node.Name, Description: said, Schema: schema}, nil
 }
 
 // send sends a mail for every item.

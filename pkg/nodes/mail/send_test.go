@@ -298,7 +298,7 @@ func TestConfigurationErrors(t *testing.T) {
 func TestTool(t *testing.T) {
 	box := (&mailbox{}).start(t)
 	const parameters = `{"fromEmail":"r@lab.test","toEmail":"={{ $fromAI('To', 'who gets it') }}","emailFormat":"text","text":"hi"}`
-	call := mailCall(t, mailnodes.TypeTool, parameters, box.credential(nil), `{}`)
+	call := mailCall(t, mailnodes.TypeSend+"Tool", parameters, box.credential(nil), `{}`)
 	face, err := call.Type.Describe(t.Context(), call)
 	require.NoError(t, err)
 	require.Equal(t, "Node", face.Name)

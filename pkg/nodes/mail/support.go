@@ -20,4 +20,4 @@ var support = node.Support{
 }
 
 // supported declares which settings are honoured.
-var supported = map[string]node.Support{TypeSend: support, TypeTool: support, TypeGate: support}
+var supported = map[string]node.Support{TypeSend: support, TypeGate: support}
