@@ -220,7 +220,7 @@ func (j *job) tableFile(format string) (workflow.Items, error) {
 			MimeType: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", FileName: "spreadsheet.xlsx",
 		}, func(w io.Writer) error { return writeXLSX(w, sheet, header, columns, rows) })
 	case "xls":
-		return nil, failure(0, "%s", noXLS)
+		return nil, failure(0, "Files of the format XLS, of Excel before 2007, cannot be made here: make XLSX, or CSV")
 	}
 	return nil, failure(0, "Files of the kind %q cannot be made here", format)
 }

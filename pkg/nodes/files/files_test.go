@@ -104,7 +104,7 @@ func TestConvert(t *testing.T) {
 	require.Equal(t, "hi", one(`{"operation":"toBinary","sourceProperty":"x"}`, `{"x":"data:text/plain;base64,aGk="}`))
 	require.Equal(t, "{\n  \"x\": 1\n}", one(`{"operation":"toJson","mode":"each","options":{"format":true}}`, `{"x":1}`))
 	for parameters, want := range map[string]string{
-		`{"operation":"toBinary","sourceProperty":"x"}`: "no valid base64", `{"operation":"toText","sourceProperty":"y"}`: `"y" is not set`, `{"operation":"docx"}`: `"docx" cannot be made here`, `{"operation":"xls"}`: "use XLSX",
+		`{"operation":"toBinary","sourceProperty":"x"}`: "no valid base64", `{"operation":"toText","sourceProperty":"y"}`: `"y" is not set`, `{"operation":"docx"}`: `"docx" cannot be made here`, `{"operation":"xls"}`: "make XLSX",
 		`{"operation":"iCal","start":"soon"}`: "is no date", `{"operation":"iCal","start":"2026-02-01","end":"2026-01-01"}`: "ends before it starts",
 	} {
 		call := nodestest.Call(Convert(), parameters, nodestest.Items(`{"x":"%"}`, `{"x":"%"}`))

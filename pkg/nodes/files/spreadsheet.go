@@ -17,9 +17,6 @@ import (
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
-// noXLS is said of the format that Excel had before 2007.
-const noXLS = "The old format XLS is not supported: use XLSX, or CSV"
-
 // SpreadsheetFile reads and makes spreadsheets. Extract from File and Convert to File came after it.
 func SpreadsheetFile() *node.Type {
 	return &node.Type{
@@ -105,7 +102,7 @@ func (j *job) sheet(format string, data []byte) (rows [][]string, err error) {
 	switch format {
 	case "xls":
 		if sniff(data) == "xls" {
-			return nil, failure(j.item, "%s", noXLS)
+			return nil, failure(j.item, "The file has the format XLS, of Excel before 2007, which cannot be read here: save it as XLSX, or CSV")
 		}
 		return nil, failure(j.item, "The file cannot be read as a spreadsheet")
 	case "ods":

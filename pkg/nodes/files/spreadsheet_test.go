@@ -63,8 +63,8 @@ func TestSpreadsheetFile(t *testing.T) {
 	require.Equal(t, "a\n1\n", text(t, nodestest.Run(t, SpreadsheetFile(), `{"operation":"toFile","fileFormat":"csv"}`, nodestest.Items(`{"a":1}`))[0][0].Binary["data"]))
 	require.Empty(t, nodestest.Run(t, SpreadsheetFile(), `{"operation":"toFile","fileFormat":"csv"}`, nodestest.Items())[0])
 	for parameters, want := range map[string]string{
-		`{}`: "use XLSX", `{"operation":"toFile"}`: "use XLSX", `{"operation":"toFile","fileFormat":"doc"}`: `"doc" cannot be made`, `{"operation":"x"}`: "choose fromFile or toFile",
-		`{"binaryPropertyName":"no"}`: "binary file 'no'", `{"fileFormat":"doc"}`: `as "doc" here`, `{"fileFormat":"xlsx"}`: "use XLSX",
+		`{}`: "save it as XLSX", `{"operation":"toFile"}`: "make XLSX", `{"operation":"toFile","fileFormat":"doc"}`: `"doc" cannot be made`, `{"operation":"x"}`: "choose fromFile or toFile",
+		`{"binaryPropertyName":"no"}`: "binary file 'no'", `{"fileFormat":"doc"}`: `as "doc" here`, `{"fileFormat":"xlsx"}`: "save it as XLSX",
 	} {
 		call := nodestest.Call(SpreadsheetFile(), parameters, withFile(`{}`, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1...."))
 		_, err := call.Type.Execute(t.Context(), call)
@@ -74,7 +74,7 @@ func TestSpreadsheetFile(t *testing.T) {
 	call.Node.OnError = workflow.OnErrorContinue
 	result, err = call.Type.Execute(t.Context(), call)
 	require.NoError(t, err)
-	require.Contains(t, string(result.Outputs[0][0].JSON), "use XLSX")
+	require.Contains(t, string(result.Outputs[0][0].JSON), "make XLSX")
 }
 
 func odsOf(t *testing.T, table string) string {

@@ -25,7 +25,7 @@ var support = map[string]node.Support{
 			"delimiter", "encoding", "fileName", "fromLine", "headerRow", "includeEmptyCells", "maxRowCount", "range", "readAsString", "relaxQuotes", "sheetName",
 		},
 		Ignored: map[string]string{"compression": alwaysSmall, "rawData": "cells are read by their values, not as they are shown"},
-		Limits:  []node.Limit{{Parameter: "fileFormat", Values: []string{"xls"}, Advice: "use XLSX or CSV"}},
+		Limits:  []node.Limit{{Parameter: "fileFormat", Values: []string{"xls"}, Advice: "use XLSX or CSV; files named .xls that hold XLSX or HTML are read"}},
 	},
 	base + "compression": {Options: []string{}},
 	base + "moveBinaryData": {Options: []string{
