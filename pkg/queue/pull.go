@@ -73,10 +73,11 @@ type lane struct {
 	limit int // messages that may be held at once, besides the puller's slots; 0 is as many as those
 
 	// guarded by p.mu
-	outstanding int  // messages asked for
-	held        int  // messages taken and not released
-	generation  int  // of the pulls that count
-	hungry      bool // the consumer had more messages when it gave the last one
+	outstanding int   // messages asked for
+	held        int   // messages taken and not released
+	generation  int   // of the pulls that count
+	hungry      bool  // the consumer had more messages when it gave the last one
+	sequence    int64 // the consumer's, of its last message
 	lost        error
 }
 
@@ -303,6 +304,9 @@ func (l *lane) establish() error {
 			l.p.c.forgotten(created, !l.created.IsZero())
 		}
 		l.created = created
+		l.p.mu.Lock()
+		l.sequence = 0
+		l.p.mu.Unlock()
 	}
 	l.reset()
 	return nil
@@ -419,12 +423,23 @@ func (l *lane) receive(m *nats.Msg) {
 		l.outstanding--
 	}
 	l.hungry = meta.pending > 0
+	// A consumer counts up. That another worker made a new one under this name is not told to a
+	// worker that had all its slots taken and so waited for nothing: the count tells it.
+	recreated := meta.sequence <= l.sequence
+	l.sequence = meta.sequence
+	if recreated {
+		l.lost = errors.New("another consumer of the same name")
+		l.wake()
+	}
 	excess := p.stopping || p.held >= p.slots || l.limit > 0 && l.held >= l.limit
 	if !excess {
 		p.held++
 		l.held++
 	}
 	p.mu.Unlock()
+	if recreated && p.stream == StreamJobs {
+		p.c.forgotten(time.Now(), true)
+	}
 	if excess {
 		p.c.stats.naks.Add(1)
 		_ = p.c.nc.Publish(m.Reply, signalNak)

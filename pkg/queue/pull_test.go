@@ -49,3 +49,29 @@ func TestConsumerCreatedAgain(t *testing.T) {
 	require.True(t, again)
 	require.True(t, second.Published().Before(at))
 }
+
+// A worker that has all its slots taken asks for nothing and is not told that the consumer was
+// deleted, and created again by another. It finds out by the first job it is given then.
+func TestConsumerCreatedAgainByAnother(t *testing.T) {
+	coordinator, worker := start(t)
+	j := jobs(t, worker, WorkerConfig{Slots: 2, AckWait: 30 * time.Second})
+	publish(t, coordinator, job(1))
+	first := next(t, j)
+	publish(t, coordinator, job(2))
+	second := next(t, j)
+	name := consumerJobs(poolName(""))
+	consumer, err := coordinator.js.Consumer(t.Context(), StreamJobs, name)
+	require.NoError(t, err)
+	require.NoError(t, coordinator.js.DeleteConsumer(t.Context(), StreamJobs, name))
+	_, err = coordinator.js.CreateConsumer(t.Context(), StreamJobs, consumer.CachedInfo().Config)
+	require.NoError(t, err)
+	_, again := worker.ConnectedAt()
+	require.False(t, again, "nobody told the worker")
+	second.Done()
+	repeated := next(t, j)
+	require.Equal(t, first.Job().ID, repeated.Job().ID)
+	require.Equal(t, 1, repeated.Deliveries(), "the server does not know of the first one")
+	at, again := worker.ConnectedAt()
+	require.True(t, again)
+	require.True(t, repeated.Published().Before(at))
+}

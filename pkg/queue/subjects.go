@@ -140,6 +140,7 @@ type ackMeta struct {
 	stream     string
 	consumer   string
 	deliveries int
+	sequence   int64 // of the consumer: it counts every delivery to anyone
 	published  int64 // nanoseconds since 1970
 	pending    int   // messages still to be delivered to the consumer
 }
@@ -169,10 +170,11 @@ func parseAck(subject string) (ackMeta, bool) {
 	}
 	meta := ackMeta{stream: fields[0], consumer: fields[1]}
 	delivered, ok1 := number(fields[2])
-	published, ok2 := number(fields[5])
-	pending, ok3 := number(fields[6])
-	meta.deliveries, meta.published, meta.pending = int(delivered), published, int(pending)
-	return meta, ok1 && ok2 && ok3
+	sequence, ok2 := number(fields[4])
+	published, ok3 := number(fields[5])
+	pending, ok4 := number(fields[6])
+	meta.deliveries, meta.sequence, meta.published, meta.pending = int(delivered), sequence, published, int(pending)
+	return meta, ok1 && ok2 && ok3 && ok4
 }
 
 func number(digits string) (n int64, ok bool) {
