@@ -33,11 +33,7 @@ var Rules = []Rule{
 		Reason: "an expression is evaluated on what its Scope gives, wherever the node runs",
 	},
 	{
-		Package: "pkg/table", Only: []string{},
-		Reason: "what a request makes of a data table is known without a store and without a network",
-	},
-	{
-		Package: "pkg/node", Only: []string{"pkg/workflow", "pkg/engine", "pkg/table"},
+		Package: "pkg/node", Only: []string{"pkg/workflow", "pkg/engine"},
 		Reason: "the SDK is what node authors compile against: contracts only, no technology",
 	},
 	{
@@ -49,7 +45,7 @@ var Rules = []Rule{
 		Reason: "node code runs in a worker, in the coordinator and in tests alike; what it needs comes with its Call",
 	},
 	{
-		Package: "pkg/state/...", Only: []string{"pkg/workflow", "pkg/engine", "pkg/table", "pkg/state/..."},
+		Package: "pkg/state/...", Only: []string{"pkg/workflow", "pkg/engine", "pkg/state/..."},
 		Reason: "one package per technology: Redis knows executions and not how jobs travel",
 	},
 	{
@@ -57,7 +53,7 @@ var Rules = []Rule{
 		Reason: "state and queue never meet; the services in internal join them",
 	},
 	{
-		Package: "pkg/queue/...", Only: []string{"pkg/workflow", "pkg/engine", "pkg/node", "pkg/table", "pkg/queue/..."},
+		Package: "pkg/queue/...", Only: []string{"pkg/workflow", "pkg/engine", "pkg/node", "pkg/queue/..."},
 		Reason: "one package per technology: NATS carries messages and does not know where they rest",
 	},
 	{
