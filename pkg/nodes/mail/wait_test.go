@@ -192,10 +192,10 @@ func TestTimeLimit(t *testing.T) {
 		{name: "at a moment in the workflow's zone", values: `{"limitType":"atSpecifiedTime","maxDateAndTime":"2026-12-24T18:00:00"}`, want: time.Date(2026, 12, 24, 17, 0, 0, 0, time.UTC)},
 		{name: "at a moment with a zone", values: `{"limitType":"atSpecifiedTime","maxDateAndTime":"2026-12-24T18:00:00.000Z"}`, want: time.Date(2026, 12, 24, 18, 0, 0, 0, time.UTC)},
 		{name: "over", values: `{"limitType":"atSpecifiedTime","maxDateAndTime":"2020-01-01"}`, fails: "over before it is asked"},
-		{name: "no moment", values: `{"limitType":"atSpecifiedTime","maxDateAndTime":"soon"}`, fails: `"soon" is no date and time`},
-		{name: "no type", values: `{"limitType":"never"}`, fails: `limit type "never"`},
-		{name: "no unit", values: `{"resumeUnit":"moons"}`, fails: `"moons" is no unit of time`},
-		{name: "no time", values: `{"resumeAmount":0}`, fails: "0 hours cannot be waited"},
+		{name: "no moment", values: `{"limitType":"atSpecifiedTime","maxDateAndTime":"soon"}`, fails: `"soon" is not a date`},
+		{name: "no type", values: `{"limitType":"never"}`, fails: `"never" is not a limit`},
+		{name: "no unit", values: `{"resumeUnit":"moons"}`, fails: `unit "moons" is unknown`},
+		{name: "no time", values: `{"resumeAmount":0}`, fails: "over before it is asked"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			box := (&mailbox{}).start(t)

@@ -18,17 +18,23 @@ func Limit(ctx context.Context, call *node.Call) (time.Time, error) {
 	if err != nil || !limited {
 		return time.Time{}, err
 	}
-	kind, err := call.String(ctx, 0, "limitType", "afterTimeInterval")
+	return End(ctx, call, "")
+}
+
+// End is the moment that limitType and its neighbours tell. at is where these are: "", or a path with
+// its dot.
+func End(ctx context.Context, call *node.Call, at string) (time.Time, error) {
+	kind, err := call.String(ctx, 0, at+"limitType", "afterTimeInterval")
 	switch {
 	case err != nil:
 		return time.Time{}, err
 	case kind == "afterTimeInterval":
-		return After(ctx, call, "resumeAmount", "1", "resumeUnit", "hours")
+		return After(ctx, call, at+"resumeAmount", "1", at+"resumeUnit", "hours")
 	case kind == "atSpecifiedTime":
-		return At(ctx, call, "maxDateAndTime")
+		return At(ctx, call, at+"maxDateAndTime")
 	}
 	return time.Time{}, node.OperationError(-1, fmt.Sprintf("%q is not a limit of a wait", kind),
-		"The parameter limitType must be afterTimeInterval or atSpecifiedTime.")
+		"The parameter "+at+"limitType must be afterTimeInterval or atSpecifiedTime.")
 }
 
 var units = map[string]time.Duration{
