@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 
+	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
@@ -137,19 +138,28 @@ func (j *job) save(file workflow.Binary, write func(io.Writer) error) (workflow.
 // errStopped ends the writing of a file that cannot be kept.
 var errStopped = errors.New("files: nobody reads on")
 
-// decode reads text in an encoding; "" and what n8n calls utf8 are UTF-8.
-func decode(data []byte, encoding string) (string, error) {
-	switch encoding {
+// encodingOf finds an encoding by name; "" and what n8n calls utf8 are UTF-8, which stays as it is.
+func encodingOf(name string) (encoding.Encoding, error) {
+	switch name {
 	case "", "utf8", "utf-8":
-		return string(data), nil
+		return encoding.Nop, nil
 	case "latin1", "binary":
-		encoding = "iso-8859-1"
+		name = "iso-8859-1"
 	case "utf16le", "ucs2":
-		encoding = "utf-16le"
+		name = "utf-16le"
 	}
-	e, err := htmlindex.Get(encoding)
+	e, err := htmlindex.Get(name)
 	if err != nil {
-		return "", fmt.Errorf("the encoding %q is not known", encoding)
+		return nil, fmt.Errorf("the encoding %q is not known", name)
+	}
+	return e, nil
+}
+
+// decode reads text in an encoding.
+func decode(data []byte, encoding string) (string, error) {
+	e, err := encodingOf(encoding)
+	if err != nil {
+		return "", err
 	}
 	text, err := e.NewDecoder().Bytes(data)
 	return string(text), err
@@ -157,17 +167,9 @@ func decode(data []byte, encoding string) (string, error) {
 
 // encode is the opposite of decode.
 func encode(text, encoding string) ([]byte, error) {
-	switch encoding {
-	case "", "utf8", "utf-8":
-		return []byte(text), nil
-	case "latin1", "binary":
-		encoding = "iso-8859-1"
-	case "utf16le", "ucs2":
-		encoding = "utf-16le"
-	}
-	e, err := htmlindex.Get(encoding)
+	e, err := encodingOf(encoding)
 	if err != nil {
-		return nil, fmt.Errorf("the encoding %q is not known", encoding)
+		return nil, err
 	}
 	return e.NewEncoder().Bytes([]byte(text))
 }
