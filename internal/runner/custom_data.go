@@ -32,12 +32,9 @@ func (d *customData) over(before map[string]string) map[string]string {
 	if len(d.noted) == 0 {
 		return before
 	}
-	all := maps.Clone(d.noted)
-	for key, value := range before {
-		if _, ok := all[key]; !ok {
-			all[key] = value
-		}
-	}
+	all := make(map[string]string, len(before)+len(d.noted))
+	maps.Copy(all, before)
+	maps.Copy(all, d.noted)
 	return all
 }
 

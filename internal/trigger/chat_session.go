@@ -54,15 +54,11 @@ func (c *call) transcript(message json.RawMessage) ([]ai.Line, error) {
 	}
 	items := workflow.Items{{JSON: message, PairedItem: workflow.Paired(0)}}
 	given := onlyRun{node: trigger.Name, items: items}
-	scope := expression.Scope{
-		Inputs: []workflow.Items{items}, Sources: []*workflow.Source{{PreviousNode: trigger.Name}}, RunData: given,
-		Nodes: map[string]*workflow.Node{}, Timezone: w.Settings.Timezone, Now: c.host.Now(),
-	}
+	scope := *parametersOf(c.r.Context(), c.host.Evaluator, w, trigger, items).scope
+	scope.Sources, scope.RunData, scope.Nodes = []*workflow.Source{{PreviousNode: trigger.Name}}, given, map[string]*workflow.Node{}
 	for _, n := range w.Nodes {
 		scope.Nodes[n.Name] = n
 	}
-	scope.Workflow.ID, scope.Workflow.Name, scope.Workflow.Active = w.ID, w.Name, true
-	scope.Execution.Mode = "webhook"
 	user := &node.Call{
 		Node: trigger, Workflow: node.WorkflowInfo{ID: w.ID, Name: w.Name, Active: true, Timezone: w.Settings.Timezone, Nodes: scope.Nodes},
 		Inputs: scope.Inputs, Source: scope.Sources, RunData: given,
