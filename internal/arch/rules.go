@@ -33,7 +33,11 @@ var Rules = []Rule{
 		Reason: "an expression is evaluated on what its Scope gives, wherever the node runs",
 	},
 	{
-		Package: "pkg/node", Only: []string{"pkg/workflow", "pkg/engine"},
+		Package: "pkg/table", Only: []string{},
+		Reason: "what a request makes of a data table is known without a store and without a network",
+	},
+	{
+		Package: "pkg/node", Only: []string{"pkg/workflow", "pkg/engine", "pkg/table"},
 		Reason: "the SDK is what node authors compile against: contracts only, no technology",
 	},
 	{
@@ -45,7 +49,7 @@ var Rules = []Rule{
 		Reason: "node code runs in a worker, in the coordinator and in tests alike; what it needs comes with its Call",
 	},
 	{
-		Package: "pkg/state/...", Only: []string{"pkg/workflow", "pkg/engine", "pkg/state/..."},
+		Package: "pkg/state/...", Only: []string{"pkg/workflow", "pkg/engine", "pkg/table", "pkg/state/..."},
 		Reason: "one package per technology: Redis knows executions and not how jobs travel",
 	},
 	{
@@ -53,7 +57,7 @@ var Rules = []Rule{
 		Reason: "state and queue never meet; the services in internal join them",
 	},
 	{
-		Package: "pkg/queue/...", Only: []string{"pkg/workflow", "pkg/engine", "pkg/node", "pkg/queue/..."},
+		Package: "pkg/queue/...", Only: []string{"pkg/workflow", "pkg/engine", "pkg/node", "pkg/table", "pkg/queue/..."},
 		Reason: "one package per technology: NATS carries messages and does not know where they rest",
 	},
 	{

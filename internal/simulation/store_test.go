@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-engine/reprise/internal/coordinator"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/state"
+	"github.com/reprise-engine/reprise/pkg/table"
 )
 
 // storeOf is the store as one process reaches it.
@@ -154,6 +155,10 @@ func (s storeOf) AppendMemory(ctx context.Context, session, id string, messages 
 
 func (s storeOf) Memory(ctx context.Context, session string, n int) ([]json.RawMessage, error) {
 	return reach(ctx, s, "memory", session, func() ([]json.RawMessage, error) { return s.p.w.store.Memory(ctx, session, n) })
+}
+
+func (s storeOf) ApplyTable(ctx context.Context, r *table.Request) (*table.Answer, error) {
+	return reach(ctx, s, "table", r.Key, func() (*table.Answer, error) { return s.p.w.store.ApplyTable(ctx, r) })
 }
 
 type listing struct {

@@ -26,7 +26,7 @@ func open(t testing.TB, url string, change ...func(*state.Config)) *state.Store 
 	t.Helper()
 	config := state.Config{
 		URL: url, Prefix: fmt.Sprintf("%s.%d", strings.NewReplacer("/", ".", "#", ".", "_", "-").Replace(t.Name()), prefixes.Add(1)),
-		MemoryLimit: statetest.MemoryLimit, Log: zaptest.NewLogger(t),
+		MemoryLimit: statetest.MemoryLimit, TableLimits: statetest.TableLimits, Log: zaptest.NewLogger(t),
 	}
 	for _, f := range change {
 		f(&config)

@@ -35,6 +35,13 @@ func ShardOf(id string) int {
 //	reprise:{wNNN}:gates               hash   workflow -> its limit, of the gates that have anybody
 //	reprise:{mNNN}:memory:<session>    list   messages of a chat, oldest first
 //	reprise:{mNNN}:memory:<session>:ids  zset  ids of the last appends, by order
+//	reprise:{tables}:list              hash   table id -> table.Table (JSON)
+//	reprise:{tables}:names             hash   table name -> its id
+//	reprise:{tables}:done:<key>        string the table that a request created, renamed or dropped
+//	reprise:{t-<table>}:head           hash   version, last row id, and gone when it was dropped
+//	reprise:{t-<table>}:rows           hash   row id -> its values (JSON)
+//	reprise:{t-<table>}:log            list   the rows of the last changes, newest first
+//	reprise:{t-<table>}:done:<key>     string what a request has done to the rows, and was answered
 //	reprise:workflow:<hash>            string the workflow document
 //	reprise:workflows                  hash   workflow id -> WorkflowRecord (JSON)
 //	reprise:workflows-revision         string counts the changes of reprise:workflows
@@ -129,6 +136,18 @@ func (s *Store) leaseKey(name string) string { return s.prefix + ":lease:" + nam
 func (s *Store) memoryKeys(session string) (messages, ids string) {
 	messages = fmt.Sprintf("%s:{m%03d}:memory:%s", s.prefix, ShardOf(session), session)
 	return messages, messages + ":ids"
+}
+
+func (s *Store) tableListKey() string { return s.prefix + ":{tables}:list" }
+
+func (s *Store) tableNamesKey() string { return s.prefix + ":{tables}:names" }
+
+func (s *Store) tableNamedKey(request string) string { return s.prefix + ":{tables}:done:" + request }
+
+// tableKeys are the keys of a table's rows, and of what a request has done to them.
+func (s *Store) tableKeys(id, request string) []string {
+	base := s.prefix + ":{t-" + id + "}:"
+	return []string{base + "head", base + "rows", base + "log", base + "done:" + request}
 }
 
 // checkID refuses an id that could not be part of a key.

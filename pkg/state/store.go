@@ -14,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"go.uber.org/zap"
+
+	"github.com/reprise-engine/reprise/pkg/table"
 )
 
 // Config of a Store. Only URL is required.
@@ -30,6 +32,8 @@ type Config struct {
 	MemoryExpiry time.Duration
 	// MemoryLimit is the number of messages a chat memory keeps, default 1000.
 	MemoryLimit int
+	// TableLimits bound each data table.
+	TableLimits table.Limits
 	// LookEvery is how often all shards are read for timers and sweeps that other processes have set;
 	// in between, ClaimTimers and ClaimStale read those in which something is due as far as the
 	// Store knows. 0 reads all of them at every call.
@@ -94,6 +98,7 @@ type Store struct {
 	turn   atomic.Uint32 // shard to begin claims with
 	timers *dues         // what is known of when timers are due
 	sweeps *dues         // and of when executions are to be looked at
+	known  knownTables
 }
 
 var quiet sync.Once

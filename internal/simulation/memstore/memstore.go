@@ -16,6 +16,7 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/state"
+	"github.com/reprise-engine/reprise/pkg/table"
 )
 
 // Config of a Store. The zero Config is usable.
@@ -24,6 +25,8 @@ type Config struct {
 	Retention time.Duration
 	// MemoryLimit is the number of messages a conversation keeps, default 1000.
 	MemoryLimit int
+	// TableLimits bound each data table.
+	TableLimits table.Limits
 	// Now is the store's clock, by which what is finished expires; nil: time.Now.
 	Now func() time.Time
 }
@@ -45,6 +48,7 @@ type Store struct {
 	gates      map[string]*gate
 	turns      map[string]int64 // name: until when it is taken
 	limits     map[string]*limit
+	tables     dataTables
 }
 
 // tokens is how many commits an execution remembers, as in pkg/state.
@@ -76,6 +80,7 @@ func New(c Config) *Store {
 		active: map[string]int64{}, timers: map[string]int64{}, questions: map[string]int64{}, finished: map[string]int64{},
 		memory: map[string]*memory{}, workflows: map[string][]byte{}, named: map[string]state.WorkflowRecord{}, secrets: map[string][]byte{},
 		gates: map[string]*gate{}, turns: map[string]int64{}, limits: map[string]*limit{},
+		tables: dataTables{data: map[string]*table.Data{}, rows: map[string][]byte{}, done: map[string]*table.Table{}},
 	}
 }
 

@@ -10,6 +10,6 @@ import (
 func TestContract(t *testing.T) {
 	t.Parallel()
 	statetest.Run(t, func(*testing.T) statetest.Store {
-		return memstore.New(memstore.Config{MemoryLimit: statetest.MemoryLimit})
+		return memstore.New(memstore.Config{MemoryLimit: statetest.MemoryLimit, TableLimits: statetest.TableLimits})
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/state"
+	"github.com/reprise-engine/reprise/pkg/table"
 )
 
 // Store is what the suite tests.
@@ -39,13 +40,14 @@ type Store interface {
 	Prune(ctx context.Context, before int64) (int, error)
 	AppendMemory(ctx context.Context, session, id string, messages []json.RawMessage) error
 	Memory(ctx context.Context, session string, n int) ([]json.RawMessage, error)
+	ApplyTable(ctx context.Context, r *table.Request) (*table.Answer, error)
 	Ping(ctx context.Context) error
 }
 
 var _ Store = (*state.Store)(nil)
 
 // Run runs the suite. open returns a store that is empty and nobody else's,
-// with a memory limit of MemoryLimit.
+// with a memory limit of MemoryLimit and the limits of tables TableLimits.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, test := range []struct {
 		name string
@@ -93,6 +95,11 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"workflow/by id", workflowsNamed},
 		{"workflow/updated by many", workflowsUpdated},
 		{"secret/shared", secretsShared},
+		{"tables/by name", tablesNamed},
+		{"tables/rows", tableRows},
+		{"tables/repeats change nothing", tableRepeats},
+		{"tables/many writers", tableWriters},
+		{"tables/bounded", tableBounded},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -105,6 +112,9 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 
 // MemoryLimit is the number of messages a memory keeps in the suite.
 const MemoryLimit = 20
+
+// TableLimits of tables in the suite.
+var TableLimits = table.Limits{Rows: 5000, Bytes: 1 << 20}
 
 // create makes a running execution with one field.
 func create(id engine.ExecutionID, at int64) state.Commit {
