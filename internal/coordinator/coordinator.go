@@ -30,6 +30,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/expression"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/state"
+	"github.com/reprise-engine/reprise/pkg/table"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -48,6 +49,7 @@ type Store interface {
 	DeleteNamedWorkflow(ctx context.Context, id string) error
 	AppendMemory(ctx context.Context, session, id string, messages []json.RawMessage) error
 	Memory(ctx context.Context, session string, n int) ([]json.RawMessage, error)
+	ApplyTable(ctx context.Context, r *table.Request) (*table.Answer, error)
 	List(ctx context.Context, f state.Filter) ([]state.Summary, string, error)
 	ClaimTimers(ctx context.Context, now, claimUntil int64, limit int) ([]state.Due, error)
 	DropTimers(ctx context.Context, due []state.Due) error

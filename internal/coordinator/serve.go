@@ -74,6 +74,7 @@ func (c *Coordinator) serve(context.Context) error {
 					queue.EndpointWorkflowDelete: queue.Handle(c.deleteWorkflow),
 					queue.EndpointWorkflowActive: queue.Handle(c.activateWorkflow),
 					queue.EndpointResponse:       queue.Handle(c.response),
+					queue.EndpointTable:          queue.Handle(c.table),
 				},
 			})
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/imap"
 	"github.com/reprise-engine/reprise/pkg/nodes/items"
 	"github.com/reprise-engine/reprise/pkg/nodes/mail"
+	"github.com/reprise-engine/reprise/pkg/nodes/tables"
 	"github.com/reprise-engine/reprise/pkg/nodes/text"
 	"github.com/reprise-engine/reprise/pkg/nodes/values"
 	"github.com/reprise-engine/reprise/pkg/nodes/web"
@@ -47,5 +48,6 @@ func RegistryWith(c Config) *node.Registry {
 	r.Register(images.Types()...)
 	r.Register(disk.Config{Folders: c.Folders}.Types()...)
 	r.Register(web.Types()...)
+	r.Register(tables.Types()...)
 	return r
 }

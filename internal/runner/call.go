@@ -40,8 +40,8 @@ func (r *Runner) call(job *queue.Job, plan *Plan, n *workflow.Node, typ *node.Ty
 			Now: r.config.Now, HTTP: r.config.HTTP,
 			Parameters:  &resolver{evaluator: r.config.Evaluator, base: scope},
 			Credentials: r.noting(secrets, scope, n), LoadMemory: r.config.LoadMemory, RunScript: r.runScript(scope, noted),
-			ObserveModel: r.config.ObserveModel,
-			Files:        &node.Files{Store: r.config.Files, Execution: job.Execution, InlineBytes: r.config.InlineFileBytes, MaxBytes: r.config.MaxFileBytes},
+			ObserveModel: r.config.ObserveModel, Tables: r.config.Tables,
+			Files: &node.Files{Store: r.config.Files, Execution: job.Execution, InlineBytes: r.config.InlineFileBytes, MaxBytes: r.config.MaxFileBytes},
 		},
 	}
 	top := base

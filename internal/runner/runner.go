@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/expression"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/table"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -35,6 +36,8 @@ type Config struct {
 	Credentials func(ctx context.Context, credentialType string, ref workflow.CredentialRef) (map[string]any, error)
 	// LoadMemory reads a conversation; nil: conversations are empty.
 	LoadMemory func(ctx context.Context, session string, n int) ([]json.RawMessage, error)
+	// Tables fulfils requests to the data tables; nil: there are none.
+	Tables func(ctx context.Context, r *table.Request) (*table.Answer, error)
 	// Files keeps the larger files of items, of which one has MaxFileBytes at most, and those of up to
 	// InlineFileBytes stay in their items; 0 is the default of node.Files. nil keeps all in the items.
 	Files                         node.FileStore

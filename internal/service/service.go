@@ -27,6 +27,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/expression"
 	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/state"
+	"github.com/reprise-engine/reprise/pkg/table"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -64,6 +65,8 @@ type Coordinator struct {
 	MaxSubmission   int    `env:"REPRISE_MAX_SUBMISSION_BYTES" envDefault:"16777216" help:"greatest size of a submission"`
 	MaxRunData      int    `env:"REPRISE_MAX_RUN_DATA_BYTES" envDefault:"268435456" help:"greatest size of the run data of one execution; beyond it the execution fails"`
 	MaxFiles        int    `env:"REPRISE_FILES_MAX_BYTES" envDefault:"0" help:"greatest size of the files of all executions together; beyond it workers cannot keep further ones. 0 is unlimited"`
+	TableRows       int    `env:"REPRISE_TABLE_MAX_ROWS" envDefault:"50000" help:"greatest number of rows of a data table"`
+	TableBytes      int    `env:"REPRISE_TABLE_MAX_BYTES" envDefault:"33554432" help:"greatest size of the rows of a data table"`
 	MaxDepth        int    `env:"REPRISE_MAX_DEPTH" envDefault:"20" help:"how deep workflows may start one another"`
 
 	StuckAfter          time.Duration `env:"REPRISE_STUCK_AFTER" envDefault:"15m" help:"how long a running execution may make no progress before the log names it, once a minute"`
@@ -138,7 +141,8 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 	if err != nil {
 		return nil, err
 	}
-	store, err := state.Open(ctx, state.Config{URL: s.RedisURL, TLS: tls, Retention: s.Retention, LookEvery: lookEvery(s.SweepAfter), Log: log})
+	store, err := state.Open(ctx, state.Config{URL: s.RedisURL, TLS: tls, Retention: s.Retention, LookEvery: lookEvery(s.SweepAfter), Log: log,
+		TableLimits: table.Limits{Rows: s.TableRows, Bytes: int64(s.TableBytes)}})
 	if err != nil {
 		return nil, err
 	}
@@ -323,6 +327,7 @@ func StartWorker(ctx context.Context, s Worker, log *zap.Logger) (*Process, erro
 			Python:      code.python,
 			Credentials: secrets.Get, MaxResultBytes: s.MaxResultBytes,
 			Files: conn.Files(), MaxFileBytes: int64(s.MaxFile), InlineFileBytes: int64(s.InlineFile),
+			Tables: conn.ApplyTable,
 			LoadMemory: func(ctx context.Context, session string, n int) ([]json.RawMessage, error) {
 				return conn.LoadMemory(ctx, session, n)
 			},

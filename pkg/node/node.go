@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
+	"github.com/reprise-engine/reprise/pkg/table"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -118,6 +119,9 @@ type Services struct {
 	// LoadMemory returns the last n messages of a conversation, oldest first;
 	// n <= 0 means all.
 	LoadMemory func(ctx context.Context, session string, n int) ([]json.RawMessage, error)
+	// Tables fulfils a request to the data tables; nil where there are none. A *table.Error says why it
+	// cannot be fulfilled.
+	Tables func(ctx context.Context, r *table.Request) (*table.Answer, error)
 	// RunScript runs the code of a Code node. What it threw, and that it was stopped, is an
 	// *engine.NodeError; the result then still has what was written to the console.
 	RunScript func(ctx context.Context, call *Call, script Script) (*ScriptResult, error)

@@ -175,6 +175,10 @@ func (c *Conn) ServeAPI(api API) (stop func(), err error) {
 	}
 	room := make(chan struct{}, maxAPIRequests)
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
+		room := room
+		if name == EndpointTable {
+			room = make(chan struct{}, maxAPIRequests) // the nodes of workers do not keep people waiting
+		}
 		if err = c.addEndpoint(service, name, c.endpoint(handlers[name], room)); err != nil {
 			stop()
 			return nil, err

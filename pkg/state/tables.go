@@ -271,8 +271,14 @@ func tableAnswer(text string) (*table.Answer, error) {
 
 // tableID finds the id of a table.
 func (s *Store) tableID(ctx context.Context, r table.Ref) (string, error) {
-	if r.ID != "" {
+	if r.Name == "" {
 		return r.ID, nil
+	}
+	if r.ID != "" {
+		found, err := s.client.HExists(ctx, s.tableListKey(), r.ID).Result()
+		if err != nil || found {
+			return r.ID, wrap(err, "look for data table %q", r.ID)
+		}
 	}
 	id, err := s.client.HGet(ctx, s.tableNamesKey(), r.Name).Result()
 	if errNil(err) {

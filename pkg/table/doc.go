@@ -114,9 +114,12 @@ func bad(format string, args ...any) *Error {
 
 // Missing is the error of a table that there is not.
 func Missing(r Ref) *Error {
-	what := fmt.Sprintf("there is no data table with the id %q", r.ID)
-	if r.ID == "" {
-		what = fmt.Sprintf("there is no data table %q", r.Name)
+	what := fmt.Sprintf("there is no data table %q", r.Name)
+	switch {
+	case r.Name == "":
+		what = fmt.Sprintf("there is no data table with the id %q", r.ID)
+	case r.ID != "" && r.ID != r.Name:
+		what = fmt.Sprintf("there is no data table with the id %q, and none is named %q", r.ID, r.Name)
 	}
 	return &Error{Kind: NotFound, Message: what, Hint: "Create it with `reprise tables create NAME --column name:string …` or `reprise tables import`, " +
 		"or in a workflow with the Data Table node's operation Create; tables are named by their name, or by an id of these coordinators."}
@@ -166,7 +169,8 @@ func CheckColumns(columns []Column) *Error {
 	return nil
 }
 
-// Ref names a table by its id or, without one, by its name.
+// Ref names a table by its id or, when none has it, by its name. Files of other installations have ids
+// that nothing here has, with the name beside them.
 type Ref struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name,omitempty"`

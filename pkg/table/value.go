@@ -89,10 +89,13 @@ func appendValue(b []byte, v any, isDate bool) []byte {
 		if !isDate {
 			return strconv.AppendInt(b, v, 10)
 		}
-		return appendText(b, time.UnixMilli(v).UTC().Format("2006-01-02T15:04:05.000Z07:00"))
+		return appendText(b, Moment(v))
 	}
 	return append(b, "null"...)
 }
+
+// Moment is a date as items have it.
+func Moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // appendText writes a JSON text without the escapes that only HTML needs.
 func appendText(b []byte, text string) []byte {

@@ -55,8 +55,8 @@ func (s *Store) ApplyTable(_ context.Context, r *table.Request) (*table.Answer, 
 }
 
 func (t *dataTables) find(r table.Ref) *table.Data {
-	if r.ID != "" {
-		return t.data[r.ID]
+	if d := t.data[r.ID]; d != nil || r.Name == "" {
+		return d
 	}
 	for _, d := range t.data {
 		if d.Table.Name == r.Name {

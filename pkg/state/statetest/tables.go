@@ -90,6 +90,10 @@ func tablesNamed(t *testing.T, s Store) {
 	require.Equal(t, table.Conflict, refusal(t, s, &table.Request{Key: "taken", Do: table.Rename, Table: table.Ref{Name: "c"}, Name: "a"}).Kind)
 	require.Equal(t, []string{"a", "c"}, list())
 	require.Equal(t, []string{"Ada"}, names(t, s, "c"))
+	either := &table.Request{Do: table.Rows, Table: table.Ref{ID: "elsewhere", Name: "c"}, Operations: []table.Operation{{Do: table.Get}}}
+	require.Len(t, applied(t, s, either).Results[0].Rows, 1, "the name counts when nothing has the id")
+	either.Table = table.Ref{ID: b.ID, Name: "a"}
+	require.Len(t, applied(t, s, either).Results[0].Rows, 1, "the id counts first")
 	require.Equal(t, table.NotFound, refusal(t, s, rowsOf("b {x}", "2", insert(`{}`))).Kind)
 
 	drop := &table.Request{Key: "drop", Do: table.Drop, Table: table.Ref{ID: b.ID}}
