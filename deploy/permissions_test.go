@@ -19,6 +19,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/table"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -69,7 +70,7 @@ func TestPermissionsRefuse(t *testing.T) {
 		"worker":     {append(others("default", "gpu"), worker...), append([]string{"reprise.live.*", "_INBOX.worker_gpu.>", "_INBOX.client.>"}, everybodysSecrets...)},
 		"worker_gpu": {append(others("gpu", "default"), worker...), append([]string{"reprise.live.*", "_INBOX.worker.>", "_INBOX.client.>"}, everybodysSecrets...)},
 		"client": {append([]string{
-			"reprise.result", "reprise.result.x", "reprise.results", "reprise.redelivery", "reprise.memory", "reprise.holder", "reprise.worker",
+			"reprise.result", "reprise.result.x", "reprise.results", "reprise.redelivery", "reprise.memory", "reprise.table", "reprise.holder", "reprise.worker",
 			"reprise.file.x.y", "$JS.API.DIRECT.GET.REPRISE_FILES", "$JS.API.STREAM.PURGE.REPRISE_FILES",
 			"reprise.job.default.x_1", "reprise.control", "reprise.live.x", "reprise.dead.x", "$JS.API.CONSUMER.MSG.NEXT.REPRISE_JOBS.pool-default",
 			"$JS.ACK.REPRISE_JOBS.pool-default.1.1.1.1.0", "_INBOX.worker.x",
@@ -117,6 +118,23 @@ func TestWorkersKeepFiles(t *testing.T) {
 	require.NoError(t, other.Remove(t.Context(), id))
 	_, err = other.Get(t.Context(), id)
 	require.ErrorIs(t, err, node.ErrFileGone)
+}
+
+// Workers of all pools reach the data tables, and people who run it; clients do so by workflows only.
+func TestWorkersReachTables(t *testing.T) {
+	h := startHardened(t)
+	h.coordinator()
+	create := &table.Request{Key: "create", Do: table.Create, Name: "people", Columns: []table.Column{{Name: "name", Type: table.String}}}
+	_, err := h.connect("operator").ApplyTable(t.Context(), create)
+	require.NoError(t, err)
+	for i, user := range []string{"worker", "worker_gpu"} {
+		answer, err := h.connect(user).ApplyTable(t.Context(), &table.Request{
+			Key: user, Do: table.Rows, Table: table.Ref{Name: "people"},
+			Operations: []table.Operation{{Do: table.Insert, Values: json.RawMessage(`{"name":"Ada"}`)}, {Do: table.Get}},
+		})
+		require.NoError(t, err)
+		require.Equal(t, i+1, answer.Results[1].Count)
+	}
 }
 
 // The server holds a request to the filter that its subject names.

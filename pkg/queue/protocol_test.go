@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-engine/reprise/pkg/table"
 )
 
 // The protocol document is what authors in other languages have: its examples
@@ -32,6 +34,7 @@ func TestProtocolExamples(t *testing.T) {
 		"queue.Control": func() any { return &Control{} }, "queue.LiveNotices": func() any { return &LiveNotices{} },
 		"queue.Submission": func() any { return &Submission{} }, "queue.DeadLetter": func() any { return &DeadLetter{} },
 		"queue.WorkerNotice": func() any { return &WorkerNotice{} }, "queue.CoordinatorNotice": func() any { return &CoordinatorNotice{} },
+		"queue.TableRequest": func() any { return &table.Request{} }, "queue.TableAnswer": func() any { return &table.Answer{} },
 		"queue.Execution": func() any { return &Execution{} }, "queue.Problem": func() any { return &Problem{} },
 	}
 	seen := map[string]bool{}
@@ -63,7 +66,7 @@ func TestProtocolExamples(t *testing.T) {
 
 func TestProtocolNamesEverything(t *testing.T) {
 	text := protocol(t)
-	for _, file := range []string{"subjects.go", "problem.go", "api.go", "holder.go", "announce.go", "overview.go"} {
+	for _, file := range []string{"subjects.go", "problem.go", "api.go", "holder.go", "announce.go", "overview.go", "table.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		require.NoError(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {
