@@ -53,7 +53,9 @@ func TestDataTables(t *testing.T) {
 	}, "Start -> Create", "Create -> Insert", "Insert -> Upsert", "Upsert -> Not there", "Not there -> There", "There -> Update", "Update -> Get", "Get -> Delete", "Delete -> List")
 	run := l.run(t, document, nil)
 	require.Equal(t, "success", run.Get("status").Str, run.Raw)
-	out := func(node string) gjson.Result { return run.Get("data.resultData.runData." + node + ".0.data.main.0.#.json") }
+	out := func(node string) gjson.Result {
+		return run.Get("data.resultData.runData." + node + ".0.data.main.0.#.json")
+	}
 	assert.EqualValues(t, 36, out("Insert").Get("0.age").Num)
 	assert.Equal(t, "Bob", out("Upsert").Get("0.name").Str)
 	assert.Equal(t, `[36,8]`, out("Get").Get("#.age").Raw)
