@@ -128,7 +128,7 @@ func Missing(r Ref) *Error {
 // Taken is the error of a name that another table has.
 func Taken(name string) *Error {
 	return &Error{Kind: Conflict, Message: fmt.Sprintf("there is a data table %q already", name),
-		Hint: "Choose another name, or set Reuse Existing Tables."}
+		Hint: "Choose another name, or set Reuse Existing Tables (--if-not-exists)."}
 }
 
 // TooMany is the error of one table more than there may be.
