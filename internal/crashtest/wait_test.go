@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-engine/reprise/pkg/queue"
 )
 
-// promptly is how soon something must go on once everything is there again. It is
-// far below what the idle sweep or a lease would take.
-const promptly = 4 * time.Second
+// promptly is how soon something must go on once everything is there again, as the failure
+// contract promises. What was lost between the servers takes a lease or a sweep of it.
+const promptly = 10 * time.Second
 
 // appendOnly has redis-server keep what it has acknowledged.
 var appendOnly = []string{"--appendonly", "yes"}
