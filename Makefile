@@ -70,6 +70,10 @@ fuzz: ## fuzz the workflow parser, the messages and the engine for FUZZTIME each
 compose-test: ## bring docker-compose.yml up, kill its containers under load, scale it (HARDENED=1 for the hardened one)
 	./scripts/compose-test.sh $(if $(HARDENED),--hardened)
 
+.PHONY: helm-test
+helm-test: ## render the chart with Helm's engine and read it as Kubernetes does (a module of its own)
+	cd deploy/helm && go test ./...
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin dist coverage.out
