@@ -1,5 +1,5 @@
 // Package core holds the node types that move and shape items: triggers, Set,
-// If, Filter, Switch, Merge, Loop Over Items, Limit, Code and its forerunners, Execution Data and
+// If, Filter, Switch, Merge, Loop Over Items, Limit, Code with its relatives, Execution Data and
 // Stop and Error. Names, versions, parameters and what comes out are n8n's.
 //
 // Apart from Code they are cheap and pure, so the coordinator may run them
@@ -12,6 +12,6 @@ import "github.com/reprise-engine/reprise/pkg/node"
 func Types() []*node.Type {
 	return node.Supporting(append(Triggers(),
 		NoOp(), Set(), SetOld(), If(), IfOld(), Filter(), FilterOld(), Switch(), SwitchOld(),
-		Merge(), MergeOld(), Loop(), Limit(), Code(), Function(), FunctionItem(), StopAndError(), ExecutionData(),
+		Merge(), MergeOld(), Loop(), Limit(), Code(), AITransform(), Function(), FunctionItem(), StopAndError(), ExecutionData(),
 	), supported)
 }

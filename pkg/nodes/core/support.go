@@ -39,6 +39,7 @@ var supported = map[string]node.Support{
 		Options: []string{}, Limits: []node.Limit{python},
 		Note: "modules of JavaScript: crypto, buffer, url, util and others that need no network or files; of Python: its standard library; $execution.customData is set by JavaScript; in expressions it can be read",
 	},
+	base + "aiTransform":  {Options: []string{}, Note: "runs the code that n8n's editor generated; no model is asked"},
 	base + "function":     {Options: []string{}},
 	base + "functionItem": {Options: []string{}},
 	base + "webhook": {Options: []string{
