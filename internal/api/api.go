@@ -27,6 +27,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"go.uber.org/zap"
 
+	"github.com/reprise-engine/reprise/internal/callers"
 	"github.com/reprise-engine/reprise/internal/links"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
@@ -47,8 +48,10 @@ var _ Backend = (*queue.Conn)(nil)
 type Config struct {
 	Backend Backend
 	Signer  *links.Signer
-	Log     *zap.Logger      // nil means none
-	Now     func() time.Time // nil is time.Now
+	// Credentials of callers; nil refuses calls for waits that ask for any.
+	Credentials callers.Credentials
+	Log         *zap.Logger      // nil means none
+	Now         func() time.Time // nil is time.Now
 	// MaxBody is the most bytes that a resume call may send; 0 is 16 MB.
 	MaxBody int64
 	// MaxWait is how long a resume call that is answered with the execution's output

@@ -24,6 +24,7 @@ type item struct {
 	Body          json.RawMessage   `json:"body"`
 	WebhookURL    string            `json:"webhookUrl"`
 	ExecutionMode string            `json:"executionMode"`
+	JWTPayload    json.RawMessage   `json:"jwtPayload,omitempty"` // when a token proved who calls
 }
 
 // refused is an answer to a call that cannot be taken as it is.
@@ -33,7 +34,7 @@ type refused struct {
 }
 
 // readItem makes an item of a call.
-func (h *handler) readItem(w http.ResponseWriter, r *http.Request, address string, query url.Values) (json.RawMessage, *refused) {
+func (h *handler) readItem(w http.ResponseWriter, r *http.Request, address string, query url.Values) (*item, *refused) {
 	data, problem := readBody(w, r, h.MaxBody)
 	if problem != nil {
 		return nil, problem
@@ -42,13 +43,7 @@ func (h *handler) readItem(w http.ResponseWriter, r *http.Request, address strin
 	if problem != nil {
 		return nil, problem
 	}
-	encoded, err := json.Marshal(item{
-		Headers: headersOf(r), Query: fields(query), Body: body, WebhookURL: address, ExecutionMode: "production",
-	})
-	if err != nil { // the body is valid JSON: it does not happen
-		return nil, &refused{http.StatusInternalServerError, queue.CodeInternal, "the call cannot be made an item"}
-	}
-	return encoded, nil
+	return &item{Headers: headersOf(r), Query: fields(query), Body: body, WebhookURL: address, ExecutionMode: "production"}, nil
 }
 
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *refused) {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"go.uber.org/zap"
 
+	"github.com/reprise-engine/reprise/internal/callers"
 	"github.com/reprise-engine/reprise/internal/links"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/nodes/web"
@@ -56,12 +58,9 @@ func (h *handler) resume(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	log := h.Log.With(zap.String("execution_id", string(execution)))
-	answer, err := h.Backend.Resume(r.Context(), queue.ResumeRequest{
-		Execution: execution, Link: &link, Suffix: suffix, Method: r.Method, Data: item,
-	})
+	answer, err := h.end(r, log, queue.ResumeRequest{Execution: execution, Link: &link, Suffix: suffix, Method: r.Method}, item)
 	if err != nil {
-		status, p := h.refusal(w, "wait was not resumed", err)
-		writeJSON(w, status, p)
+		h.notResumed(w, err)
 		return
 	}
 	log.Info("wait resumed by its link")
@@ -70,6 +69,56 @@ func (h *handler) resume(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.respondAfterEnd(w, r, log, execution, answer.Response)
+}
+
+// end ends a wait with an item. A wait that asks for callers is told first, and ended when the call proves to be
+// of one of them.
+func (h *handler) end(r *http.Request, log *zap.Logger, request queue.ResumeRequest, i *item) (*queue.ResumeAnswer, error) {
+	var err error
+	if request.Data, err = json.Marshal(i); err != nil {
+		return nil, fmt.Errorf("write the item of a call: %w", err)
+	}
+	answer, err := h.Backend.Resume(r.Context(), request)
+	var p *queue.Problem
+	if !errors.As(err, &p) || p.Callers == nil {
+		return answer, err
+	}
+	caller, err := callers.Check(r, h.Credentials, p.Callers.Type, p.Callers.Credential)
+	if err != nil {
+		if errors.Is(err, callers.ErrUnknown) {
+			log.Warn("calls are refused: their callers cannot be checked", zap.String("credential_type", p.Callers.Type), zap.Error(err))
+		}
+		return nil, err
+	}
+	delete(i.Headers, caller.Hidden)
+	i.JWTPayload = caller.Claims
+	if request.Data, err = json.Marshal(i); err != nil {
+		return nil, fmt.Errorf("write the item of a call: %w", err)
+	}
+	request.Checked = p.Callers
+	return h.Backend.Resume(r.Context(), request)
+}
+
+// notResumed tells the caller why the wait goes on.
+func (h *handler) notResumed(w http.ResponseWriter, err error) {
+	var refusal *callers.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		code := queue.CodeForbidden
+		if refusal.Status == http.StatusUnauthorized {
+			code = queue.CodeUnauthorized
+		}
+		if refusal.Challenge != "" {
+			w.Header().Set("WWW-Authenticate", refusal.Challenge)
+		}
+		fail(w, refusal.Status, code, refusal.Message)
+	case errors.Is(err, callers.ErrUnknown):
+		fail(w, http.StatusInternalServerError, queue.CodeInternal, "callers cannot be checked: no authentication data is there")
+	default:
+		status, p := h.refusal(w, "wait was not resumed", err)
+		p.Callers = nil // names of credentials are not for the outside
+		writeJSON(w, status, p)
+	}
 }
 
 // prefetched is true when a browser says that nobody has asked for the page yet.

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-engine/reprise/internal/links"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 func TestResume(t *testing.T) {
@@ -87,6 +88,80 @@ func TestResumeSuffix(t *testing.T) {
 			require.JSONEq(t, c.query, string(got))
 		})
 	}
+}
+
+// A wait that asks for callers is ended by a call of one of them, whose proof is not kept.
+func TestResumeByCallers(t *testing.T) {
+	basic := &engine.Callers{Type: "httpBasicAuth", Credential: workflow.CredentialRef{ID: "b", Name: "basic"}}
+	for name, c := range map[string]struct {
+		wants     *engine.Callers
+		headers   []string
+		status    int
+		code      string
+		challenge string
+	}{
+		"basic":                 {basic, []string{"Authorization", "Basic YW5uOnJpZ2h0"}, 200, "", ""},
+		"nothing sent":          {basic, nil, 401, queue.CodeUnauthorized, `Basic realm="Webhook"`},
+		"wrong":                 {basic, []string{"Authorization", "Basic YW5uOndyb25n"}, 403, queue.CodeForbidden, ""},
+		"header":                {&engine.Callers{Type: "httpHeaderAuth", Credential: workflow.CredentialRef{ID: "h"}}, []string{"X-Key", "right"}, 200, "", ""},
+		"header, wrong":         {&engine.Callers{Type: "httpHeaderAuth", Credential: workflow.CredentialRef{ID: "h"}}, []string{"X-Key", "wrong"}, 403, queue.CodeForbidden, ""},
+		"an unknown credential": {&engine.Callers{Type: "httpBasicAuth", Credential: workflow.CredentialRef{ID: "x", Name: "secret-name"}}, []string{"Authorization", "Basic Og=="}, 500, queue.CodeInternal, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, func(config *Config) {
+				config.Credentials = func(_ context.Context, kind string, ref workflow.CredentialRef) (map[string]any, error) {
+					data := map[string]map[string]any{"b": {"user": "ann", "password": "right"}, "h": {"name": "X-Key", "value": "right"}}[ref.ID]
+					if data == nil {
+						return nil, errors.New("no such credential")
+					}
+					return data, nil
+				}
+			})
+			f.resume = func(r queue.ResumeRequest) (*queue.ResumeAnswer, error) {
+				if r.Checked == nil {
+					return nil, &queue.Problem{Code: queue.CodeUnauthorized, Message: "prove it", Callers: c.wants}
+				}
+				require.Equal(t, c.wants, r.Checked)
+				return &queue.ResumeAnswer{Response: engine.WebhookResponse{Body: "thanks"}}, nil
+			}
+			answer, body := f.call(t, http.MethodPost, f.resumePath(t, 1), `{"n":1}`, append(c.headers, "Content-Type", "application/json")...)
+			require.Equal(t, c.status, answer.StatusCode, body)
+			require.Equal(t, c.challenge, answer.Header.Get("WWW-Authenticate"))
+			require.NotContains(t, body, "secret-name")
+			if c.status != 200 {
+				require.Len(t, f.resumes, 1)
+				require.Contains(t, body, `"code":"`+c.code+`"`)
+				return
+			}
+			require.Equal(t, "thanks", body)
+			require.Len(t, f.resumes, 2)
+			var item struct {
+				Headers map[string]string
+				Body    json.RawMessage
+			}
+			require.NoError(t, json.Unmarshal(f.resumes[1].Data, &item))
+			require.JSONEq(t, `{"n":1}`, string(item.Body))
+			require.Contains(t, item.Headers, "content-type")
+			require.NotContains(t, item.Headers, strings.ToLower(c.headers[0]))
+		})
+	}
+}
+
+// Between the two questions the wait may have become another, with other callers.
+func TestResumeByCallersOfAnotherWait(t *testing.T) {
+	f := newFixture(t, func(config *Config) {
+		config.Credentials = func(context.Context, string, workflow.CredentialRef) (map[string]any, error) {
+			return map[string]any{"user": "ann", "password": "right"}, nil
+		}
+	})
+	f.resume = func(queue.ResumeRequest) (*queue.ResumeAnswer, error) {
+		return nil, &queue.Problem{Code: queue.CodeUnauthorized, Message: "prove it", Callers: &engine.Callers{
+			Type: "httpBasicAuth", Credential: workflow.CredentialRef{ID: "b", Name: "secret-name"}}}
+	}
+	answer, body := f.call(t, http.MethodPost, f.resumePath(t, 1), "", "Authorization", "Basic YW5uOnJpZ2h0")
+	require.Equal(t, 401, answer.StatusCode)
+	require.NotContains(t, body, "secret-name")
+	require.Len(t, f.resumes, 2)
 }
 
 func TestResumeRefusals(t *testing.T) {

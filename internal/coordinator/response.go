@@ -61,7 +61,7 @@ func (c *Coordinator) toldWaits(s *engine.State, parked []*engine.Parked) []queu
 			Token: p.Token, Node: p.Entry.Node, Kind: p.Wait.Kind, Since: p.Since, Until: p.Wait.Until, URL: c.waitURL(s, p),
 		}
 		if p.Wait.Webhook != nil {
-			w.Form = p.Wait.Webhook.Form
+			w.Form, w.Callers = p.Wait.Webhook.Form, p.Wait.Webhook.Callers
 		}
 		waits = append(waits, w)
 	}

@@ -63,6 +63,9 @@ func (c *Coordinator) resume(ctx context.Context, r *queue.ResumeRequest) (*queu
 		if problem != nil {
 			return problem
 		}
+		if problem := unchecked(p, r); problem != nil {
+			return problem
+		}
 		answer, node = &queue.ResumeAnswer{}, p.Entry.Node
 		if p.Entry.Progress != nil {
 			answer.Run = p.Entry.Progress.ExecutionIndex
@@ -120,6 +123,16 @@ func waitFor(s *engine.State, r *queue.ResumeRequest) (*engine.Parked, *queue.Pr
 		return nil, conflict("execution %s does not wait for a call", r.Execution)
 	}
 	return nil, conflict("execution %s is running and does not wait for a call", r.Execution)
+}
+
+// unchecked asks for a check of the caller that a wait wants and that was not made. Credentials are read where
+// calls come in, so the check is made there, when it is known against what.
+func unchecked(p *engine.Parked, r *queue.ResumeRequest) *queue.Problem {
+	hook := p.Wait.Webhook
+	if hook == nil || hook.Callers == nil || r.Link == nil || r.Checked != nil && *r.Checked == *hook.Callers {
+		return nil
+	}
+	return &queue.Problem{Code: queue.CodeUnauthorized, Message: "the wait is ended only by callers who prove who they are", Callers: hook.Callers}
 }
 
 // linkFits reports whether a resume URL resumes a wait: it was made after the wait

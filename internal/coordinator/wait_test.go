@@ -101,6 +101,46 @@ func linkIn(t *testing.T, job *queue.Job) *int {
 	return &number
 }
 
+// A wait that asks for callers goes on until one of them was checked where the call came in. Who has no link speaks
+// to the coordinators themselves and is not asked.
+func TestWaitForCallers(t *testing.T) {
+	t.Parallel()
+	f := start(t, 1)
+	want := &engine.Callers{Type: "httpBasicAuth", Credential: workflow.CredentialRef{ID: "7", Name: "callers"}}
+	ran := f.work(func(job *queue.Job, _ string) (engine.Result, bool) {
+		if job.Resumption != nil {
+			return outputs(string(job.Resumption.Data)), true
+		}
+		return wait(engine.Wait{Kind: engine.WaitWebhook, Webhook: &engine.WebhookWait{Callers: want}}), true
+	})
+	f.begin(queue.Submission{ID: "asks", Workflow: flow("w", nil, "Start: test.trigger", "First: test.wait", "Second: test.wait")})
+	waits := f.waiting("asks", 1)
+	require.Equal(t, want, waits.Waiting[0].Callers)
+
+	link := linkIn(t, ran.of("asks", "First")[0])
+	for name, checked := range map[string]*engine.Callers{
+		"nobody":     nil,
+		"other type": {Type: "httpHeaderAuth", Credential: want.Credential},
+		"other one":  {Type: want.Type, Credential: workflow.CredentialRef{ID: "8", Name: "callers"}},
+	} {
+		_, err := f.conn.Resume(t.Context(), queue.ResumeRequest{Execution: "asks", Link: link, Checked: checked, Data: []byte(`{}`)})
+		f.refused(err, queue.CodeUnauthorized)
+		var p *queue.Problem
+		require.ErrorAs(t, err, &p, name)
+		require.Equal(t, want, p.Callers, name)
+	}
+	_, err := f.conn.Resume(t.Context(), queue.ResumeRequest{Execution: "asks", Link: link, Checked: want, Data: []byte(`{"n":1}`)})
+	require.NoError(t, err)
+
+	require.Equal(t, "Second", f.waiting("asks", 1).Waiting[0].Node)
+	_, err = f.conn.Resume(t.Context(), queue.ResumeRequest{Execution: "asks", Data: []byte(`{"n":2}`)})
+	require.NoError(t, err)
+	x, run := f.finished("asks")
+	require.Equal(t, engine.StatusSuccess, x.Status)
+	require.JSONEq(t, `{"n":1}`, string(run["First"][0].Data["main"][0][0].JSON))
+	require.JSONEq(t, `{"n":2}`, string(run["Second"][0].Data["main"][0][0].JSON))
+}
+
 // Report 45, and assertions 59 to 61: the link of a waiting execution works after a
 // restart of everything; each link is for one wait; of several calls one wins.
 func TestReport45WebhookWaits(t *testing.T) {

@@ -95,7 +95,7 @@ func serveHTTP(addr string, conn *queue.Conn, signer *links.Signer, triggers *tr
 	if addr == "" {
 		return func(context.Context) {}, nil
 	}
-	handler := withTriggers(api.Handler(api.Config{Backend: conn, Signer: signer, Log: log}), triggers, signer.PublicURL())
+	handler := withTriggers(api.Handler(api.Config{Backend: conn, Signer: signer, Credentials: triggers.Credentials, Log: log}), triggers, signer.PublicURL())
 	stopServer, at, err := api.Serve(context.Background(), addr, handler, log)
 	if err != nil {
 		return nil, err

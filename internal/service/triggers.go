@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/reprise-engine/reprise/internal/callers"
 	"github.com/reprise-engine/reprise/internal/credentials"
 	"github.com/reprise-engine/reprise/internal/egress"
 	"github.com/reprise-engine/reprise/internal/links"
@@ -70,10 +71,10 @@ func rateOf(setting, text string) (workflow.Rate, error) {
 
 // callerTypes are the credentials that callers are checked against. No other secret is
 // given out in a coordinator, whatever its file holds.
-var callerTypes = map[string]bool{"httpBasicAuth": true, "httpHeaderAuth": true, "jwtAuth": true}
+var callerTypes = map[string]bool{callers.Basic: true, callers.Header: true, callers.JWT: true}
 
 // callerCredentials returns those that callers are checked against; nil when there is no file.
-func callerCredentials(s Coordinator, log *zap.Logger) (trigger.Credentials, error) {
+func callerCredentials(s Coordinator, log *zap.Logger) (callers.Credentials, error) {
 	if s.WebhookCredentialsFile == "" {
 		return nil, nil
 	}

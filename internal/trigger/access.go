@@ -1,16 +1,16 @@
 package trigger
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/json"
+	"errors"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"github.com/golang-jwt/jwt/v5"
 	"go.uber.org/zap"
+
+	"github.com/reprise-engine/reprise/internal/callers"
+	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
 // admit checks what a trigger asks of its callers: their address, that they are no robot,
@@ -30,20 +30,19 @@ func (c *call) admit(p *parameters) *problem {
 	case "", "none":
 		return nil
 	case "basicAuth":
-		return c.basic()
+		return c.check(callers.Basic, c.hook.node.Credentials[callers.Basic])
 	case "headerAuth":
-		return c.header()
+		return c.check(callers.Header, c.hook.node.Credentials[callers.Header])
 	case "jwtAuth":
-		return c.jwt()
+		return c.check(callers.JWT, c.hook.node.Credentials[callers.JWT])
 	}
-	c.host.log.Warn("trigger asks for an authentication that cannot be checked; its calls are refused",
-		zap.String("workflow_id", c.hook.id), zap.String("node", c.hook.node.Name), zap.String("authentication", kind))
+	c.log().Warn("trigger asks for an authentication that cannot be checked; its calls are refused", zap.String("authentication", kind))
 	return &problem{status: http.StatusForbidden, message: "this trigger asks for an authentication that is not supported here"}
 }
 
 // broken is for what the author of the workflow must mend: the log says it, not the answer.
 func (c *call) broken(err error) *problem {
-	c.host.log.Warn("call cannot be handled", zap.String("workflow_id", c.hook.id), zap.String("node", c.hook.node.Name), zap.Error(err))
+	c.log().Warn("call cannot be handled", zap.Error(err))
 	return &problem{status: http.StatusInternalServerError, message: "the trigger is not set up correctly; the log of the coordinator says what is wrong"}
 }
 
@@ -73,109 +72,30 @@ func isBot(agent string) bool {
 	return slices.ContainsFunc(robots, func(word string) bool { return strings.Contains(agent, word) })
 }
 
-// secret returns the credential that callers are checked against.
-func (c *call) secret(kind string) (map[string]any, *problem) {
-	ref, ok := c.hook.node.Credentials[kind]
-	var data map[string]any
-	var err error
-	if ok && c.host.Credentials != nil {
-		data, err = c.host.Credentials(c.r.Context(), kind, ref)
-	}
-	if err != nil || data == nil {
-		c.host.log.Warn("calls of a trigger are refused: its credential is not in REPRISE_WEBHOOK_CREDENTIALS_FILE",
-			zap.String("workflow_id", c.hook.id), zap.String("node", c.hook.node.Name), zap.String("credential_type", kind), zap.Error(err))
-		return nil, &problem{status: http.StatusInternalServerError, message: "callers cannot be checked: no authentication data is there"}
-	}
-	return data, nil
-}
-
-func equal(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b)) // so that lengths do not show
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
-}
-
-func textOf(data map[string]any, name string) string {
-	text, _ := data[name].(string)
-	return text
-}
-
-var wrongCredentials = &problem{status: http.StatusForbidden, message: "the authorization data is wrong"}
-
-func (c *call) basic() *problem {
-	data, p := c.secret("httpBasicAuth")
-	if p != nil {
-		return p
-	}
-	user, password, ok := c.r.BasicAuth()
-	if !ok {
-		c.w.Header().Set("WWW-Authenticate", `Basic realm="Webhook"`)
-		return &problem{status: http.StatusUnauthorized, message: "authorization is required"}
-	}
-	want := textOf(data, "password")
-	right := equal(user, textOf(data, "user"))
-	if !equal(password, want) || !right || want == "" {
-		return wrongCredentials
-	}
-	c.hidden = append(c.hidden, "authorization")
-	return nil
-}
-
-func (c *call) header() *problem {
-	data, p := c.secret("httpHeaderAuth")
-	if p != nil {
-		return p
-	}
-	name, want := textOf(data, "name"), textOf(data, "value")
-	if name == "" || want == "" || !equal(c.r.Header.Get(name), want) {
-		return wrongCredentials
-	}
-	c.hidden = append(c.hidden, strings.ToLower(name))
-	return nil
-}
-
-// jwt checks a bearer token with the algorithm of the credential and no other.
-func (c *call) jwt() *problem {
-	data, p := c.secret("jwtAuth")
-	if p != nil {
-		return p
-	}
-	token, ok := strings.CutPrefix(c.r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		c.w.Header().Set("WWW-Authenticate", "Bearer")
-		return &problem{status: http.StatusUnauthorized, message: "a bearer token is required"}
-	}
-	algorithm := textOf(data, "algorithm")
-	if algorithm == "" {
-		algorithm = "HS256"
-	}
-	claims := jwt.MapClaims{}
-	_, err := jwt.ParseWithClaims(strings.TrimSpace(token), claims, func(t *jwt.Token) (any, error) {
-		return verificationKey(t.Method, data)
-	}, jwt.WithValidMethods([]string{algorithm}))
-	if err != nil {
-		return &problem{status: http.StatusForbidden, message: "the token is not valid"}
-	}
-	c.hidden = append(c.hidden, "authorization")
-	c.claims, _ = json.Marshal(claims) // came from JSON
-	return nil
-}
-
-func verificationKey(method jwt.SigningMethod, data map[string]any) (any, error) {
-	pem := []byte(textOf(data, "publicKey"))
-	switch method.(type) {
-	case *jwt.SigningMethodHMAC:
-		if textOf(data, "secret") == "" {
-			return nil, jwt.ErrInvalidKey
+// check checks the caller against a credential.
+func (c *call) check(credentialType string, ref workflow.CredentialRef) *problem {
+	caller, err := callers.Check(c.r, c.host.Credentials, credentialType, ref)
+	var refusal *callers.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		if refusal.Challenge != "" {
+			c.w.Header().Set("WWW-Authenticate", refusal.Challenge)
 		}
-		return []byte(textOf(data, "secret")), nil
-	case *jwt.SigningMethodRSA, *jwt.SigningMethodRSAPSS:
-		return jwt.ParseRSAPublicKeyFromPEM(pem)
-	case *jwt.SigningMethodECDSA:
-		return jwt.ParseECPublicKeyFromPEM(pem)
-	case *jwt.SigningMethodEd25519:
-		return jwt.ParseEdPublicKeyFromPEM(pem)
+		return &problem{status: refusal.Status, message: refusal.Message}
+	case err != nil:
+		c.log().Warn("calls are refused: their callers cannot be checked", zap.String("credential_type", credentialType), zap.Error(err))
+		return &problem{status: http.StatusInternalServerError, message: "callers cannot be checked: no authentication data is there"}
 	}
-	return nil, jwt.ErrInvalidKeyType
+	c.hidden, c.claims = append(c.hidden, caller.Hidden), caller.Claims
+	return nil
+}
+
+// log names what is called.
+func (c *call) log() *zap.Logger {
+	if c.hook.node == nil { // a form that waits
+		return c.host.log.With(zap.String("execution_id", string(c.id)))
+	}
+	return c.host.log.With(zap.String("workflow_id", c.hook.id), zap.String("node", c.hook.node.Name))
 }
 
 // cors answers the question of a browser whether a page of another origin may see the answer.

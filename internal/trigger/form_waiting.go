@@ -49,6 +49,12 @@ func (h *Host) formWaiting(w http.ResponseWriter, r *http.Request) {
 	c := &call{host: h, id: id, hook: &hook{source: &source{workflow: &workflow.Workflow{}}}, w: w, r: r}
 	got, err := h.Backend.WaitResponse(ctx, id, queue.Awaited{Waiting: true, Link: link})
 	wait, page := formOf(got, link != nil)
+	if page != nil && wait.Callers != nil {
+		if p := c.check(wait.Callers.Type, wait.Callers.Credential); p != nil {
+			p.write(w, id)
+			return
+		}
+	}
 	switch {
 	case err != nil && ctx.Err() == nil:
 		c.notShown(err)
@@ -128,7 +134,7 @@ func (c *call) sendPage(wait *queue.Waiting, page *web.Page) {
 		return
 	}
 	answer, err := c.host.Backend.Resume(c.r.Context(), queue.ResumeRequest{
-		Execution: c.id, Link: &number, Suffix: web.FormSuffix, Method: http.MethodPost, Data: data,
+		Execution: c.id, Link: &number, Suffix: web.FormSuffix, Method: http.MethodPost, Checked: wait.Callers, Data: data,
 	})
 	switch {
 	case err != nil && queue.ProblemOf(err).Code != queue.CodeConflict:

@@ -3,6 +3,9 @@ package trigger_test
 import (
 	"html"
 	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -10,7 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
 
+	"github.com/reprise-engine/reprise/internal/service"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
 )
@@ -123,6 +128,107 @@ func TestWaitForForm(t *testing.T) {
 		require.Equal(t, 410, status)
 		require.Contains(t, page, "It was submitted before", "%s after the end", method)
 	}
+}
+
+// Waits that ask for callers, whose links alone are not enough; with a coordinator of its own for the credentials.
+func TestWaitsForCallers(t *testing.T) {
+	l := start(t)
+	file := filepath.Join(t.TempDir(), "callers.json")
+	require.NoError(t, os.WriteFile(file, []byte(`[
+		{"id":"b","name":"basic","type":"httpBasicAuth","data":{"user":"ann","password":"pass-word-1"}},
+		{"id":"h","name":"header","type":"httpHeaderAuth","data":{"name":"X-Key","value":"key-value-1"}}]`), 0o600))
+	addr := freeAddr(t)
+	p, err := service.StartCoordinator(t.Context(), service.Coordinator{
+		NATSURL: l.NATSURL, RedisURL: l.RedisURL, HTTPAddr: addr, WebhookCredentialsFile: file,
+	}, zap.NewNop())
+	require.NoError(t, err)
+	t.Cleanup(func() { p.Stop(t.Context()) })
+	// A link leads to the coordinator that made it, whichever that is, and works at both.
+	at := func(host, link string) string {
+		u, err := url.Parse(link)
+		require.NoError(t, err)
+		u.Host = host
+		return u.String()
+	}
+	here := func(link string) string { return at(addr, link) }
+	elsewhere := func(link string) string { return at(strings.TrimPrefix(l.PublicURL, "http://"), link) }
+	asking := func(resume, authentication, kind, credential string) object {
+		n := node("Ask", wait, 1.1, object{"resume": resume, "httpMethod": "POST", "incomingAuthentication": authentication,
+			"formTitle": "Who?", "formFields": object{"values": []object{{"fieldLabel": "Name"}}}})
+		n["credentials"] = object{kind: object{"id": credential, "name": "c"}}
+		return n
+	}
+	begin := func(path string, n object) (id engine.ExecutionID, form, call string) {
+		l.activate(t, linked(path, n))
+		id, form, call = l.begin(t, path)
+		require.Eventually(t, func() bool {
+			x, err := l.Conn.Get(t.Context(), id, false)
+			require.NoError(t, err)
+			return len(x.Waiting) == 1
+		}, within, 20*time.Millisecond)
+		return id, form, call
+	}
+	got := func(id engine.ExecutionID) gjson.Result {
+		x, err := l.Conn.WaitFinished(t.Context(), id, true, false)
+		require.NoError(t, err)
+		require.Equal(t, engine.StatusSuccess, x.Status)
+		require.NotContains(t, string(x.Data), "YW5uOnBhc3Mt", "the password is no part of the item")
+		require.NotContains(t, string(x.Data), "key-value-1")
+		return gjson.GetBytes(x.Data, "resultData.runData.Ask.0.data.main.0.0.json")
+	}
+
+	t.Run("call with a password", func(t *testing.T) {
+		id, _, call := begin("basic", asking("webhook", "basicAuth", "httpBasicAuth", "b"))
+		status, header, _ := l.do(t, request(t, "POST", here(call), ""))
+		require.Equal(t, 401, status)
+		require.Contains(t, header.Get("WWW-Authenticate"), "Basic")
+		r := request(t, "POST", here(call), `{"n":1}`, "Content-Type", "application/json")
+		r.SetBasicAuth("ann", "wrong")
+		status, _, _ = l.do(t, r)
+		require.Equal(t, 403, status)
+		r = request(t, "POST", elsewhere(call), "")
+		r.SetBasicAuth("ann", "pass-word-1")
+		status, _, _ = l.do(t, r)
+		require.Equal(t, 500, status, "a coordinator without the credential lets nobody in")
+		r = request(t, "POST", here(call), `{"n":1}`, "Content-Type", "application/json")
+		r.SetBasicAuth("ann", "pass-word-1")
+		status, _, body := l.do(t, r)
+		require.Equal(t, 200, status, body)
+		require.Equal(t, 1.0, got(id).Get("body.n").Num)
+	})
+	t.Run("call with a header", func(t *testing.T) {
+		id, _, call := begin("header", asking("webhook", "headerAuth", "httpHeaderAuth", "h"))
+		status, _, _ := l.do(t, request(t, "POST", here(call), "", "X-Key", "key-value-2"))
+		require.Equal(t, 403, status)
+		status, _, body := l.do(t, request(t, "POST", here(call), "", "X-Key", "key-value-1", "X-Other", "stays"))
+		require.Equal(t, 200, status, body)
+		require.Equal(t, "stays", got(id).Get("headers.x-other").Str)
+	})
+	t.Run("form", func(t *testing.T) {
+		id, form, _ := begin("form", asking("form", "basicAuth", "httpBasicAuth", "b"))
+		for _, method := range []string{"GET", "POST"} {
+			status, header, body := l.do(t, request(t, method, here(form), ""))
+			require.Equal(t, 401, status)
+			require.Contains(t, header.Get("WWW-Authenticate"), "Basic")
+			require.NotContains(t, body, "Who?")
+		}
+		status, _, _ := l.do(t, request(t, "GET", elsewhere(form), ""))
+		require.Equal(t, 500, status, "a coordinator without the credential shows nothing")
+		r := request(t, "GET", here(form), "")
+		r.SetBasicAuth("ann", "pass-word-1")
+		status, _, page := l.do(t, r)
+		require.Equal(t, 200, status)
+		token := html.UnescapeString(tokenInput.FindStringSubmatch(page)[1])
+		sent := func(password string) int {
+			r := request(t, "POST", here(form), url.Values{"token": {token}, "field-0": {"Ann"}}.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+			r.SetBasicAuth("ann", password)
+			status, _, _ := l.do(t, r)
+			return status
+		}
+		require.Equal(t, 403, sent("wrong"))
+		require.Equal(t, 200, sent("pass-word-1"))
+		require.Equal(t, "Ann", got(id).Get("Name").Str)
+	})
 }
 
 // What the person is shown who sends the form.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/reprise-engine/reprise/internal/callers"
 	"github.com/reprise-engine/reprise/internal/links"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
@@ -46,9 +47,6 @@ type Store interface {
 
 var _ Store = (*state.Store)(nil)
 
-// Credentials returns the secret data of a credential that calls are checked against.
-type Credentials func(ctx context.Context, credentialType string, ref workflow.CredentialRef) (map[string]any, error)
-
 // Config of a Host. Backend and Store must be set.
 type Config struct {
 	Backend   Backend
@@ -57,8 +55,8 @@ type Config struct {
 	Signer    *links.Signer // of the pages of forms that wait; nil serves none
 	// HTTP reads the streams of SSE triggers, which it may not bound in time; nil is one that reaches everything.
 	HTTP *http.Client
-	// Credentials of callers; nil refuses calls of triggers that ask for any.
-	Credentials Credentials
+	// Credentials of callers; nil refuses calls of triggers and waits that ask for any.
+	Credentials callers.Credentials
 	Files       node.FileStore   // keeps what callers send; nil keeps it in the items
 	Log         *zap.Logger      // nil means none
 	Now         func() time.Time // nil is time.Now

@@ -47,6 +47,14 @@ type WebhookWait struct {
 	// Linked: the form is filled in by whoever was given its link, not by the person whose form
 	// began the execution.
 	Linked bool `json:"linked,omitempty"`
+	// Callers are those who may make the call; nil is whoever has the link.
+	Callers *Callers `json:"callers,omitempty"`
+}
+
+// Callers are those who prove who they are by a credential.
+type Callers struct {
+	Type       string                 `json:"type"` // of the credential: httpBasicAuth, httpHeaderAuth or jwtAuth
+	Credential workflow.CredentialRef `json:"credential"`
 }
 
 // WebhookResponse is an answer to an HTTP call.

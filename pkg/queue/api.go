@@ -94,6 +94,8 @@ type Waiting struct {
 	URL string `json:"url,omitempty"`
 	// Form is the page to fill in, for a wait that is ended by one.
 	Form json.RawMessage `json:"form,omitempty"`
+	// Callers are those who may end the wait, when not everybody who has the URL may.
+	Callers *engine.Callers `json:"callers,omitempty"`
 }
 
 // API are the handlers of the micro service. An error that is a *Problem, or

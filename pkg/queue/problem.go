@@ -7,6 +7,7 @@ import "errors"
 const (
 	CodeBadRequest      = "bad_request"      // 400: the request itself is wrong
 	CodeVersion         = "bad_version"      // 400: the message is of a newer version than the reader
+	CodeUnauthorized    = "unauthorized"     // 401: the caller has to prove who it is; Callers says by what
 	CodeForbidden       = "forbidden"        // 403: a token does not fit
 	CodeNotFound        = "not_found"        // 404: no such execution, workflow, endpoint …
 	CodeConflict        = "conflict"         // 409: the state does not allow it (already decided, already finished)
@@ -20,7 +21,7 @@ const (
 )
 
 var problemStatus = map[string]int{
-	CodeBadRequest: 400, CodeVersion: 400, CodeForbidden: 403, CodeNotFound: 404, CodeConflict: 409, CodeGone: 410,
+	CodeBadRequest: 400, CodeVersion: 400, CodeUnauthorized: 401, CodeForbidden: 403, CodeNotFound: 404, CodeConflict: 409, CodeGone: 410,
 	CodeTooLarge: 413, CodeInvalidWorkflow: 422, CodeOverloaded: 429, CodeInternal: 500, CodeUnavailable: 503, CodeFull: 507,
 }
 

@@ -24,7 +24,8 @@ const (
 
 // ResumeRequest ends the wait for a webhook. Execution and what follows choose
 // the wait: the oldest that fits. None that fits is a *Problem with CodeConflict,
-// an unknown execution one with CodeNotFound.
+// an unknown execution one with CodeNotFound, and one that asks for other callers than Checked one
+// with CodeUnauthorized, which says for whom.
 type ResumeRequest struct {
 	Version   int                `json:"v"`
 	Execution engine.ExecutionID `json:"execution"`
@@ -32,6 +33,9 @@ type ResumeRequest struct {
 	Link   *int   `json:"link,omitempty"`
 	Suffix string `json:"suffix,omitempty"`
 	Method string `json:"method,omitempty"` // "" fits any
+	// Checked is what the caller has been checked against. It does not count without a Link: who
+	// speaks to coordinators without one is no caller from outside.
+	Checked *engine.Callers `json:"checked,omitempty"`
 	// Data is the item the waiting node gives out: {"headers", "params", "query", "body"}.
 	Data json.RawMessage `json:"data"`
 }

@@ -15,7 +15,7 @@ var supported = map[string]node.Support{
 			"useWorkflowTimezone": "submittedAt is in the workflow's time zone",
 		},
 		Limits: []node.Limit{
-			{Parameter: "incomingAuthentication", Advice: "choose none: the links are signed, only who was given one can use it"},
+			{Parameter: "incomingAuthentication", Values: []string{"headerAuth", "jwtAuth"}, When: map[string]string{"resume": "form"}, Advice: "choose basicAuth: a browser sends nothing else"},
 			{Parameter: "responseMode", Values: []string{"responseNode"}, When: onCall, Advice: "respond to a webhook call immediately or when the last node finishes"},
 			{Parameter: "responseData", Values: []string{"allEntries", "firstEntryBinary", "noData"}, When: onCall, Advice: "respond with the first item's JSON"},
 			{Parameter: "options.ipWhitelist", When: onCall, Advice: "limit access in front of the server"},

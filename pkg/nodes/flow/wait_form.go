@@ -12,13 +12,13 @@ import (
 
 // readForm reads the form that ends a wait, and what the person who sends it is shown then.
 func readForm(ctx context.Context, call *node.Call) (*engine.WebhookWait, error) {
-	authentication, err := call.String(ctx, 0, "incomingAuthentication", "none")
+	callers, err := readCallers(ctx, call)
 	if err != nil {
 		return nil, err
 	}
-	if authentication != "" && authentication != "none" {
-		return nil, node.OperationError(-1, fmt.Sprintf("The authentication %q of a form is not supported", authentication),
-			"Set “Authentication” to “None”: the links of forms are signed, only who was given one can open it.")
+	if callers != nil && callers.Type != basicAuth {
+		return nil, node.OperationError(-1, "A form takes basic authentication or none",
+			"Set “Authentication” to “Basic Auth”: a browser asks for user and password, and for nothing else.")
 	}
 	page, err := web.PageOf(ctx, call, "formTitle", "formDescription")
 	if err != nil {
@@ -49,5 +49,5 @@ func readForm(ctx context.Context, call *node.Call) (*engine.WebhookWait, error)
 	if err != nil {
 		return nil, fmt.Errorf("write the form: %w", err)
 	}
-	return &engine.WebhookWait{Method: "POST", Suffix: web.FormSuffix, Form: stored, Linked: true}, nil
+	return &engine.WebhookWait{Method: "POST", Suffix: web.FormSuffix, Form: stored, Linked: true, Callers: callers}, nil
 }

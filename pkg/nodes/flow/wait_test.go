@@ -77,7 +77,8 @@ func TestWaitForTime(t *testing.T) {
 		"no moment":                 {version: 1.1, parameters: `{"resume":"specificTime"}`, wantMessage: "There is no date to wait for", wantD: "dateTime"},
 		"bad moment":                {version: 1.1, parameters: `{"resume":"specificTime","dateTime":"tomorrow"}`, wantMessage: `"tomorrow" is not a date`, wantD: "ISO 8601"},
 		"bad zone":                  {version: 1.1, parameters: `{"resume":"specificTime","dateTime":"2030-01-01"}`, zone: "Moon/Sea", wantMessage: `The workflow's time zone "Moon/Sea" is unknown`, wantD: "IANA"},
-		"form behind a password":    {version: 1.1, parameters: `{"resume":"form","incomingAuthentication":"basicAuth"}`, wantMessage: `The authentication "basicAuth" of a form is not supported`, wantD: "signed"},
+		"form behind a header":      {version: 1.1, parameters: `{"resume":"form","incomingAuthentication":"headerAuth"}`, wantMessage: "A form takes basic authentication or none", wantD: "Basic Auth"},
+		"form without a credential": {version: 1.1, parameters: `{"resume":"form","incomingAuthentication":"jwtAuth"}`, wantMessage: "There is no credential to check callers against", wantD: "jwtAuth"},
 		"form answered at no time":  {version: 1.1, parameters: `{"resume":"form","responseMode":"never"}`, wantMessage: `The response mode "never" is unknown`, wantD: "onReceived"},
 		"form with a strange field": {version: 1.1, parameters: `{"resume":"form","formFields":{"values":[{"fieldType":"smell"}]}}`, wantMessage: `field 1 has the unknown type "smell"`},
 		"unknown kind":              {version: 1.1, parameters: `{"resume":"moonrise"}`, wantMessage: `"moonrise" is not something to wait for`, wantD: "webhook"},
@@ -85,6 +86,7 @@ func TestWaitForTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := call(Wait(), row.version, row.parameters, `{"n":1,"s":"minutes"}`, `{"n":2}`)
+			c.Node.Credentials = map[string]workflow.CredentialRef{"httpHeaderAuth": {ID: "1"}}
 			c.Workflow.Timezone = row.zone
 			result, err := Wait().Execute(t.Context(), c)
 			if row.wantMessage != "" {
@@ -189,12 +191,32 @@ func TestWaitForWebhook(t *testing.T) {
 	}
 }
 
+func TestWaitForCallers(t *testing.T) {
+	all := map[string]workflow.CredentialRef{"httpBasicAuth": {ID: "1", Name: "b"}, "httpHeaderAuth": {ID: "2", Name: "h"}, "jwtAuth": {ID: "3", Name: "j"}}
+	for parameters, want := range map[string]*engine.Callers{
+		`{"resume":"webhook"}`: nil,
+		`{"resume":"form"}`:    nil,
+		`{"resume":"webhook","incomingAuthentication":"none"}`:       nil,
+		`{"resume":"webhook","incomingAuthentication":"basicAuth"}`:  {Type: "httpBasicAuth", Credential: all["httpBasicAuth"]},
+		`{"resume":"webhook","incomingAuthentication":"headerAuth"}`: {Type: "httpHeaderAuth", Credential: all["httpHeaderAuth"]},
+		`{"resume":"webhook","incomingAuthentication":"jwtAuth"}`:    {Type: "jwtAuth", Credential: all["jwtAuth"]},
+		`{"resume":"form","incomingAuthentication":"basicAuth"}`:     {Type: "httpBasicAuth", Credential: all["httpBasicAuth"]},
+	} {
+		c := call(Wait(), 1.1, parameters, `{}`)
+		c.Node.Credentials = all
+		result, err := Wait().Execute(t.Context(), c)
+		require.NoError(t, err, parameters)
+		require.Equal(t, want, result.Wait.Webhook.Callers, parameters)
+	}
+}
+
 func TestWaitForWebhookRefused(t *testing.T) {
 	for name, row := range map[string]struct{ parameters, message string }{
 		"response node":  {`"responseMode":"responseNode"`, "Answering with a Respond to Webhook node is not supported"},
 		"response mode":  {`"responseMode":"x"`, `The response mode "x" is unknown`},
 		"response data":  {`"responseMode":"lastNode","responseData":"firstEntryBinary"`, `The response data "firstEntryBinary" is not supported`},
-		"basic auth":     {`"incomingAuthentication":"basicAuth"`, `The authentication "basicAuth" of a resume call is not supported`},
+		"no credential":  {`"incomingAuthentication":"basicAuth"`, "There is no credential to check callers against"},
+		"authentication": {`"incomingAuthentication":"magic"`, `The authentication "magic" is unknown`},
 		"addresses":      {`"options":{"ipWhitelist":"10.0.0.1"}`, "Limiting resume calls to IP addresses is not supported"},
 		"bots":           {`"options":{"ignoreBots":true}`, "Ignoring bots in resume calls is not supported"},
 		"method":         {`"httpMethod":"TRACE"`, `The HTTP method "TRACE" is not supported`},

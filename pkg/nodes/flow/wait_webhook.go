@@ -25,6 +25,10 @@ func readWebhook(ctx context.Context, call *node.Call) (*engine.WebhookWait, err
 		return nil, err
 	}
 	w := &engine.WebhookWait{}
+	var err error
+	if w.Callers, err = readCallers(ctx, call); err != nil {
+		return nil, err
+	}
 	method, err := call.String(ctx, 0, "httpMethod", "GET")
 	if err != nil {
 		return nil, err
@@ -66,14 +70,6 @@ func readWebhook(ctx context.Context, call *node.Call) (*engine.WebhookWait, err
 }
 
 func refuseUnsupported(ctx context.Context, call *node.Call) error {
-	authentication, err := call.String(ctx, 0, "incomingAuthentication", "none")
-	if err != nil {
-		return err
-	}
-	if authentication != "" && authentication != "none" {
-		return node.OperationError(-1, fmt.Sprintf("The authentication %q of a resume call is not supported", authentication),
-			"Set “Authentication” to “None”: resume URLs are signed, only who was given one can call it.")
-	}
 	addresses, err := call.String(ctx, 0, "options.ipWhitelist", "")
 	if err != nil {
 		return err
