@@ -7,6 +7,7 @@ import (
 	"github.com/reprise-engine/reprise/pkg/nodes/approval"
 	"github.com/reprise-engine/reprise/pkg/nodes/core"
 	"github.com/reprise-engine/reprise/pkg/nodes/disk"
+	"github.com/reprise-engine/reprise/pkg/nodes/evaluation"
 	"github.com/reprise-engine/reprise/pkg/nodes/files"
 	"github.com/reprise-engine/reprise/pkg/nodes/flow"
 	"github.com/reprise-engine/reprise/pkg/nodes/http"
@@ -49,5 +50,6 @@ func RegistryWith(c Config) *node.Registry {
 	r.Register(disk.Config{Folders: c.Folders}.Types()...)
 	r.Register(web.Types()...)
 	r.Register(tables.Types()...)
+	r.Register(evaluation.Types()...)
 	return r
 }

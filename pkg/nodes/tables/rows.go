@@ -128,7 +128,7 @@ func read(ctx context.Context, call *node.Call, i int) (o table.Operation, of ta
 	if err != nil {
 		return o, of, err
 	}
-	if of, err = reference(ctx, call, i); err != nil {
+	if of, err = Reference(ctx, call, i); err != nil {
 		return o, of, err
 	}
 	switch operation {

@@ -19,8 +19,8 @@ import (
 const defaultLimit = 50
 
 func execute(ctx context.Context, call *node.Call) (*node.Result, error) {
-	if call.Tables == nil {
-		return nil, node.OperationError(-1, "there are no data tables here", "Run the workflow on coordinators and workers, or with reprise run.")
+	if err := present(call); err != nil {
+		return nil, err
 	}
 	resource, err := call.String(ctx, 0, "resource", "row")
 	if err != nil {
@@ -33,6 +33,32 @@ func execute(ctx context.Context, call *node.Call) (*node.Result, error) {
 		return call.ByItem(ctx, func(i int) (workflow.Items, error) { return manage(ctx, call, i) })
 	}
 	return nil, unknown(0, "resource", resource, "row", "table")
+}
+
+// present refuses a call that is made where there are no tables.
+func present(call *node.Call) error {
+	if call.Tables == nil {
+		return node.OperationError(-1, "there are no data tables here", "Run the workflow on coordinators and workers, or with reprise run.")
+	}
+	return nil
+}
+
+// Ask has a request fulfilled for an item. What the tables refuse, the first of its operations included, is
+// the failure of the item.
+func Ask(ctx context.Context, call *node.Call, item int, r *table.Request) (*table.Answer, error) {
+	if err := present(call); err != nil {
+		return nil, err
+	}
+	answer, err := call.Tables(ctx, r)
+	if err != nil {
+		return nil, failed(err, item)
+	}
+	for _, result := range answer.Results {
+		if result.Error != nil {
+			return nil, failed(result.Error, item)
+		}
+	}
+	return answer, nil
 }
 
 // unknown is the failure of a parameter with a value that the node does not know.
@@ -52,29 +78,41 @@ func failed(err error, item int) error {
 // keyOf is the key of the request that begins with an item.
 func keyOf(call *node.Call, item int) string { return fmt.Sprintf("%s/%d", call.IdempotencyKey, item) }
 
-// reference reads the resource locator of a table.
-func reference(ctx context.Context, call *node.Call, i int) (table.Ref, error) {
-	const path = "dataTableId"
-	raw, err := call.Param(ctx, i, path)
+// Parameter is the resource locator of a table.
+const Parameter = "dataTableId"
+
+// Reference reads Parameter for an item.
+func Reference(ctx context.Context, call *node.Call, i int) (table.Ref, error) {
+	raw, err := call.Param(ctx, i, Parameter)
 	if err != nil {
 		return table.Ref{}, err
 	}
+	of := Located(raw)
+	switch {
+	case of == table.Ref{}:
+		return of, node.OperationError(i, "no data table is chosen", "parameter "+Parameter+": choose a table by its name or id")
+	case of.ID != "" && strings.HasPrefix(gjson.GetBytes(call.Raw(Parameter), "value").String(), "="):
+		of.Name = of.ID // the name beside it is of what the expression gave once
+	}
+	return of, nil
+}
+
+// Located is the table of a resource locator that has no expressions any more; zero is none.
+func Located(raw json.RawMessage) table.Ref {
 	locator := gjson.ParseBytes(raw)
 	if !locator.IsObject() {
 		locator = gjson.Parse(`{"value":` + string(orNull(raw)) + `}`)
 	}
-	value := locator.Get("value").String()
-	if value == "" {
-		return table.Ref{}, node.OperationError(i, "no data table is chosen", "parameter "+path+": choose a table by its name or id")
-	}
-	switch name := locator.Get("cachedResultName").String(); {
+	value, name := locator.Get("value").String(), locator.Get("cachedResultName").String()
+	switch {
+	case value == "":
+		return table.Ref{}
 	case locator.Get("mode").String() == "name":
-		return table.Ref{Name: value}, nil
-	case name == "" || strings.HasPrefix(gjson.GetBytes(call.Raw(path), "value").String(), "="):
-		return table.Ref{ID: value, Name: value}, nil
-	default:
-		return table.Ref{ID: value, Name: name}, nil
+		return table.Ref{Name: value}
+	case name == "":
+		return table.Ref{ID: value, Name: value}
 	}
+	return table.Ref{ID: value, Name: name}
 }
 
 func orNull(raw json.RawMessage) json.RawMessage {
@@ -123,21 +161,21 @@ func manage(ctx context.Context, call *node.Call, i int) (workflow.Items, error)
 		r.Reuse, err = call.Bool(ctx, i, "options.createIfNotExists", false)
 	case "update":
 		r.Do = table.Rename
-		if r.Table, err = reference(ctx, call, i); err == nil {
+		if r.Table, err = Reference(ctx, call, i); err == nil {
 			r.Name, err = call.String(ctx, i, "newName", "")
 		}
 	case "delete":
 		r.Do = table.Drop
-		r.Table, err = reference(ctx, call, i)
+		r.Table, err = Reference(ctx, call, i)
 	default:
 		err = unknown(i, "operation", operation, "create", "list", "update", "delete")
 	}
 	if err != nil {
 		return nil, err
 	}
-	answer, err := call.Tables(ctx, r)
+	answer, err := Ask(ctx, call, i, r)
 	if err != nil {
-		return nil, failed(err, i)
+		return nil, err
 	}
 	if r.Do == table.Drop {
 		return workflow.Items{{JSON: json.RawMessage(`{"success":true}`)}}, nil
@@ -180,9 +218,9 @@ func list(ctx context.Context, call *node.Call, i int) (workflow.Items, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := call.Tables(ctx, &table.Request{Do: table.List})
+	answer, err := Ask(ctx, call, i, &table.Request{Do: table.List})
 	if err != nil {
-		return nil, failed(err, i)
+		return nil, err
 	}
 	tables := slices.DeleteFunc(answer.Tables, func(t table.Table) bool {
 		return !strings.Contains(strings.ToLower(t.Name), strings.ToLower(part))
