@@ -60,7 +60,7 @@ var plantedBugs = []plantedBug{
 		before: "again.Confirm = true", after: "again.Confirm = false",
 	},
 	{
-		name: "parent not told after a crash", file: "internal/coordinator/outbox.go", seeds: 200,
+		name: "parent not told after a crash", file: "internal/coordinator/outbox.go", seeds: 400,
 		before: "return meta.Parent != nil && !meta.Parent.Detached || len(meta.Orphans) > 0", after: "return len(meta.Orphans) > 0",
 	},
 	{
@@ -90,6 +90,10 @@ var plantedBugs = []plantedBug{
 	{
 		name: "job under a rate limit forgotten", file: "internal/coordinator/dispatch.go", seeds: 20,
 		before: "\td.due.push(e)\n\td.kick()\n", after: "\td.kick()\n",
+	},
+	{
+		name: "data table changed twice", file: "pkg/table/apply.go", seeds: 60,
+		before: "results, err := d.kept(kept)", after: "results, err := d.kept(nil)",
 	},
 	{
 		name: "retry under a new key", file: "pkg/engine/dispatch.go", seeds: 60,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/node"
+	"github.com/reprise-engine/reprise/pkg/table"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
 
@@ -114,6 +115,7 @@ func registry(p *process) *node.Registry {
 		trigger("sim.start"), trigger("n8n-nodes-base.executeWorkflowTrigger"), trigger("n8n-nodes-base.errorTrigger"),
 		&node.Type{Spec: spec("sim.inline"), Inline: true, Execute: code(runInline)},
 		&node.Type{Spec: spec("sim.step"), Execute: code(runStep)},
+		&node.Type{Spec: spec("sim.row"), Execute: code(runRow)},
 		&node.Type{Spec: merge, Execute: code(runMerge)},
 		&node.Type{Spec: tool, Execute: code(runTool)},
 		&node.Type{Spec: agent, Execute: code(runAgent)},
@@ -157,6 +159,24 @@ func outside(ctx context.Context, call *node.Call, p parameters, did func(string
 
 func runStep(ctx context.Context, call *node.Call, p parameters, did func(string) error) (*node.Result, error) {
 	if err := outside(ctx, call, p, did, "step"); err != nil {
+		return nil, err
+	}
+	return output(input(call, 0) + "." + call.Node.Name)
+}
+
+// insertion is the effect of runRow.
+const insertion = "insert"
+
+// runRow inserts a row that holds its key into the data table.
+func runRow(ctx context.Context, call *node.Call, _ parameters, did func(string) error) (*node.Result, error) {
+	if err := did(insertion); err != nil {
+		return nil, err
+	}
+	values, _ := json.Marshal(map[string]string{"key": call.IdempotencyKey}) // strings always encode
+	_, err := call.Tables(ctx, &table.Request{
+		Key: call.IdempotencyKey, Do: table.Rows, Table: table.Ref{Name: dataTable}, Operations: []table.Operation{{Do: table.Insert, Values: values}},
+	})
+	if err != nil {
 		return nil, err
 	}
 	return output(input(call, 0) + "." + call.Node.Name)

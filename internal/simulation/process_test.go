@@ -120,7 +120,7 @@ func (w *world) startWorker(role string) {
 	p.worker = worker.New(worker.Config{
 		Name: p.name, Source: sourceOf{p}, Transport: transportOf{p}, Lease: lease,
 		Instance: p.name, Slots: w.profile.slots, PoolSlots: map[string]int{queue.DefaultPool: w.profile.slots}, Announce: transportOf{p}.AnnounceWorker,
-		Runner: runner.New(runner.Config{Registry: registry(p), LoadMemory: p.loadMemory}),
+		Runner: runner.New(runner.Config{Registry: registry(p), LoadMemory: p.loadMemory, Tables: p.applyTable}),
 	})
 	p.mu.Lock()
 	p.holds = true

@@ -120,6 +120,7 @@ func newWorld(seed uint64, p profile, rng *rand.Rand, lines func(string)) *world
 	w.jobs = memqueue.NewStream(queue.StreamJobs, lease)
 	w.submissions = memqueue.NewStream(queue.StreamSubmit, submitWait)
 	w.history = newHistory(w)
+	w.createTable()
 	return w
 }
 
@@ -335,6 +336,7 @@ func (w *world) checkEnd(l *workload) {
 		w.checkEffects(id)
 	}
 	w.checkDecisions()
+	w.checkRows()
 	for _, letter := range w.history.letters {
 		if !lost[letter.Execution] || letter.Reason != engine.ReasonWorkerLost {
 			w.fail("a dead letter of an execution that lost no job: %+v", letter)

@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-engine/reprise/internal/worker"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/queue"
+	"github.com/reprise-engine/reprise/pkg/table"
 )
 
 // transportOf is NATS as one process reaches it. Timeouts are those of pkg/queue.
@@ -418,6 +419,20 @@ func (p *process) loadMemory(ctx context.Context, session string, n int) ([]json
 			defer cancel()
 			reply(load(ctx, session, n))
 		})
+}
+
+// applyTable asks coordinators as long as nobody says what became of the request.
+func (p *process) applyTable(ctx context.Context, r *table.Request) (*table.Answer, error) {
+	c, answer := client{p: p}, &table.Answer{}
+	for {
+		err := c.api(queue.EndpointTable, r.Key, r, answer)
+		if !c.again(err) {
+			return answer, err
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // sourceOf gives out jobs to one worker.

@@ -114,6 +114,13 @@ func (d *document) once() {
 	d.trail += "." + name
 }
 
+// row changes the data table.
+func (d *document) row() {
+	name := d.name("Row")
+	d.then(name, "sim.row", &parameters{Work: d.work()}, nil)
+	d.trail += "." + name
+}
+
 // limited is under a rate limit, with all executions of its workflow.
 func (d *document) limited() {
 	name := d.name("Limited")
@@ -293,6 +300,7 @@ func (d *document) build() *document {
 const (
 	errorWorkflow = "on-error"
 	sharedSession = "shared"
+	dataTable     = "rows"
 	gatePlaces    = 2 // of the workflows gated-N
 )
 
@@ -347,7 +355,9 @@ func newWorkload(rng *rand.Rand, executions int) *workload {
 			d.session = d.id
 		}
 		for range 1 + rng.IntN(3) {
-			switch rng.IntN(15) {
+			switch rng.IntN(16) {
+			case 15:
+				d.row()
 			case 12, 13:
 				d.limited()
 			case 14:
