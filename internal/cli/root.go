@@ -94,7 +94,7 @@ Exit codes: 0 success, 1 the workflow failed, 2 wrong usage or an invalid workfl
 		Version: version(),
 	}
 	root.AddCommand(runCommand(), devCommand(), submitCommand(), executionsCommand(), queueCommand(), topCommand(), workflowsCommand(), demoCommand(),
-		mockLLMCommand(), benchCommand(), chaosCommand(), doctorCommand(), deadCommand(), healthCommand(), credentialsCommand(), tablesCommand(), evalCommand(), importCurlCommand())
+		mockLLMCommand(), benchCommand(), chaosCommand(), doctorCommand(), deadCommand(), healthCommand(), credentialsCommand(), tablesCommand(), evaluateCommand(), evalCommand(), importCurlCommand())
 	serviceCommands(root)
 	return root
 }

@@ -176,7 +176,7 @@ func exportTableCommand() *cobra.Command {
 	var format, file string
 	cmd := &cobra.Command{
 		Use: "export TABLE", Short: "Write the rows of a data table, as CSV or JSON.",
-		Long: `Write the rows of a data table, as CSV or as a JSON list. Rows that are written meanwhile may
+		Long: `Write the rows of a data table, as CSV, as a JSON list or as JSON lines (jsonl). Rows that are written meanwhile may
 be in it or not.`,
 		Example: `  reprise tables export customers > customers.csv
   reprise tables export customers --file customers.json`,
@@ -206,7 +206,7 @@ be in it or not.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "", "csv or json; by default what the file's name says, or csv")
+	cmd.Flags().StringVar(&format, "format", "", "csv, json or jsonl; by default what the file's name says, or csv")
 	cmd.Flags().StringVar(&file, "file", "", "file to write; by default it is printed")
 	s.natsFlag(cmd, defaultNATS, "NATS server")
 	return cmd
@@ -220,7 +220,8 @@ func importTableCommand() *cobra.Command {
 		Use: "import TABLE FILE", Short: "Insert the rows of a file, CSV or JSON, into a data table.",
 		Long: `Insert the rows of a file into a data table, which is created when there is none of this name. Then
 its columns are those of the file: numbers and booleans where all values are, else texts; --column
-says it otherwise. A CSV file begins with the names of its columns; a JSON file is a list of objects.
+says it otherwise. A CSV file begins with the names of its columns; a JSON file is a list of objects,
+and one of JSON lines (jsonl) has an object on each line.
 The columns id, createdAt and updatedAt of a file are left out: the table has its own.
 
 "-" reads standard input. Rows that were inserted before an error stay.`,
@@ -253,7 +254,7 @@ The columns id, createdAt and updatedAt of a file are left out: the table has it
 			})
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "", "csv or json; by default what the file's name says, or csv")
+	cmd.Flags().StringVar(&format, "format", "", "csv, json or jsonl; by default what the file's name says, or csv")
 	cmd.Flags().StringArrayVar(&columns, "column", nil, columnHelp+", for a table that is created")
 	s.natsFlag(cmd, defaultNATS, "NATS server")
 	return cmd

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/queue"
 	"github.com/reprise-engine/reprise/pkg/table"
 )
@@ -25,7 +26,7 @@ type tableFile struct {
 	rows    []json.RawMessage
 }
 
-// tableFormat is csv or json, by the flag or else by the name of a file.
+// tableFormat is csv, json or jsonl, by the flag or else by the name of a file.
 func tableFormat(format, file string) (string, error) {
 	if format == "" {
 		format = strings.TrimPrefix(strings.ToLower(filepath.Ext(file)), ".")
@@ -33,25 +34,28 @@ func tableFormat(format, file string) (string, error) {
 	switch format {
 	case "", "csv":
 		return "csv", nil
-	case "json":
-		return "json", nil
+	case "json", "jsonl":
+		return format, nil
 	}
-	return "", fmt.Errorf("the format %q is not known: choose --format csv or json", format)
+	return "", fmt.Errorf("the format %q is not known: choose csv, json or jsonl", format)
 }
 
-// readRows reads a file; typed says what columns are that shall not be guessed.
+// readRows reads a file for a table, which has the columns of the system of its own; typed says what columns are
+// that shall not be guessed.
 func readRows(data []byte, format string, typed []table.Column) (*tableFile, error) {
 	f := &tableFile{}
-	var names []string
-	var err error
-	if format == "json" {
-		names, f.rows, err = readJSONRows(data)
-	} else {
-		names, f.rows, err = readCSVRows(data)
-	}
+	names, rows, err := parseRows(data, format)
 	if err != nil {
 		return nil, err
 	}
+	for _, row := range rows {
+		object := jsonobject.Parse(row)
+		for _, name := range []string{table.ColumnID, table.ColumnCreated, table.ColumnUpdated} {
+			object.Delete(name)
+		}
+		f.rows = append(f.rows, object.JSON())
+	}
+	names = slices.DeleteFunc(names, table.System)
 	for _, name := range names {
 		c := table.Column{Name: name, Type: guess(f.rows, name)}
 		if i := slices.IndexFunc(typed, func(c table.Column) bool { return c.Name == name }); i >= 0 {
@@ -97,28 +101,41 @@ func isNumber(text string) bool {
 	return err == nil && strconv.FormatFloat(f, 'f', -1, 64) == text
 }
 
-func readJSONRows(data []byte) (names []string, rows []json.RawMessage, err error) {
-	if err := json.Unmarshal(data, &rows); err != nil {
-		return nil, nil, fmt.Errorf("it is no JSON list of rows: %w", err)
+// parseRows reads the rows of a file as they are, and the names of their columns. Values of CSV are texts.
+func parseRows(data []byte, format string) (names []string, rows []json.RawMessage, err error) {
+	switch format {
+	case "csv":
+		return readCSVRows(data)
+	case "jsonl":
+		for decoder := json.NewDecoder(bytes.NewReader(data)); ; {
+			var row json.RawMessage
+			err := decoder.Decode(&row)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, nil, fmt.Errorf("row %d: %w", len(rows)+1, err)
+			}
+			rows = append(rows, row)
+		}
+	default:
+		if err := json.Unmarshal(data, &rows); err != nil {
+			return nil, nil, fmt.Errorf("it is no JSON list of rows: %w", err)
+		}
 	}
+	seen := map[string]bool{}
 	for i, row := range rows {
 		object := gjson.ParseBytes(row)
 		if !object.IsObject() {
 			return nil, nil, fmt.Errorf("row %d is no object", i+1)
 		}
-		values := map[string]json.RawMessage{}
-		object.ForEach(func(key, value gjson.Result) bool {
-			if !table.System(key.Str) {
-				values[key.Str] = json.RawMessage(value.Raw)
-				if !slices.Contains(names, key.Str) {
-					names = append(names, key.Str)
-				}
+		object.ForEach(func(key, _ gjson.Result) bool {
+			if !seen[key.Str] {
+				seen[key.Str] = true
+				names = append(names, key.Str)
 			}
 			return true
 		})
-		if rows[i], err = json.Marshal(values); err != nil {
-			return nil, nil, err
-		}
 	}
 	return names, rows, nil
 }
@@ -135,9 +152,7 @@ func readCSVRows(data []byte) (names []string, rows []json.RawMessage, err error
 	}
 	for i, name := range header {
 		header[i] = strings.TrimSpace(name)
-		if !table.System(header[i]) {
-			names = append(names, header[i])
-		}
+		names = append(names, header[i])
 	}
 	for {
 		record, err := r.Read()
@@ -149,7 +164,7 @@ func readCSVRows(data []byte) (names []string, rows []json.RawMessage, err error
 		}
 		values := map[string]string{}
 		for i, value := range record {
-			if value != "" && !table.System(header[i]) {
+			if value != "" {
 				values[header[i]] = value
 			}
 		}
@@ -182,11 +197,19 @@ func allRows(ctx context.Context, conn *queue.Conn, of table.Ref) (t *table.Tabl
 }
 
 func writeRows(out io.Writer, format string, t *table.Table, rows []json.RawMessage) error {
-	if format == "json" {
+	switch format {
+	case "json":
 		if rows == nil {
 			rows = []json.RawMessage{}
 		}
 		return printJSON(out, rows)
+	case "jsonl":
+		for _, row := range rows {
+			if _, err := fmt.Fprintf(out, "%s\n", row); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	names := []string{table.ColumnID}
 	for _, c := range t.Columns {
