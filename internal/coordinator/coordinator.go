@@ -116,6 +116,9 @@ type Config struct {
 	// (default 20,000), MaxBacklogBytes how much data they may carry (default 256 MB);
 	// MaxSubmissionBytes is the greatest size of a submission (default 16 MB).
 	MaxBacklog, MaxBacklogBytes, MaxSubmissionBytes int
+	// CacheBytes is how much run data of executions is kept in memory between their events (default
+	// 256 MB).
+	CacheBytes int
 	// CheckTriggers says what keeps a workflow from being active, its triggers from being
 	// hosted; nil allows any.
 	CheckTriggers func(ctx context.Context, id string, w *workflow.Workflow) error
@@ -184,6 +187,7 @@ func New(c Config) (*Coordinator, error) {
 	defaultInt(&c.MaxBacklog, 20_000)
 	defaultInt(&c.MaxBacklogBytes, 256<<20)
 	defaultInt(&c.MaxSubmissionBytes, 16<<20)
+	defaultInt(&c.CacheBytes, 256<<20)
 	if c.SweepAfter <= 0 {
 		c.SweepAfter = DefaultSweepAfter
 	}

@@ -21,6 +21,7 @@ type execution struct {
 	state   *engine.State
 	version uint64 // of the stored form; 0 when it was never committed
 	used    int64  // when it was last needed, milliseconds
+	weight  int64  // the bytes that it counts for in its lane's cache
 	// current: it was loaded for the group at hand, so no other coordinator's
 	// commit is missing.
 	current bool

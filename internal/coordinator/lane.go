@@ -40,18 +40,16 @@ var errNotFound = errors.New("execution not found")
 type lane struct {
 	c     *Coordinator
 	work  chan *work
-	cache map[engine.ExecutionID]*execution
+	cache *cache
 	// since is when the work was handed in that is done now, 0 when there is none.
 	since atomic.Int64
 }
 
 func newLane(c *Coordinator) *lane {
-	return &lane{c: c, work: make(chan *work, 4*c.config.Group), cache: map[engine.ExecutionID]*execution{}}
+	return &lane{c: c, work: make(chan *work, 4*c.config.Group), cache: newCache(int64(c.config.CacheBytes / c.config.Lanes))}
 }
 
 const (
-	// maxCached bounds the executions a lane keeps in memory between events.
-	maxCached = 4096
 	// commitTries bounds how often work is applied again after a refused commit.
 	commitTries = 8
 	// storeTimeout bounds one exchange with Redis.
@@ -96,7 +94,7 @@ func (l *lane) handle(group []*work) {
 		}
 		group = again
 	}
-	l.evict()
+	l.cache.tidy(l.c.now())
 }
 
 // batch is the work of one execution in one group.
@@ -115,7 +113,7 @@ func (l *lane) attempt(group []*work) (refused []*work) {
 	now := l.c.now()
 	for _, b := range batches {
 		if errors.Is(b.run(l), errStale) {
-			delete(l.cache, b.x.id)
+			l.cache.forget(b.x.id)
 			refused = append(refused, b.work...)
 			continue
 		}
@@ -143,10 +141,10 @@ func (l *lane) attempt(group []*work) (refused []*work) {
 			done = append(done, b)
 		case errors.Is(err, state.ErrConflict):
 			l.c.log.Debug("stale commit refused", zap.String("execution_id", string(b.x.id)))
-			delete(l.cache, b.x.id)
+			l.cache.forget(b.x.id)
 			refused = append(refused, b.work...)
 		case errors.Is(err, state.ErrExists):
-			delete(l.cache, b.x.id)
+			l.cache.forget(b.x.id)
 			for _, w := range b.work {
 				if w.create != nil {
 					w.finish(err)
@@ -189,7 +187,7 @@ func (l *lane) load(group []*work) []*batch {
 	for _, w := range group {
 		b := byID[w.id]
 		if b == nil {
-			b = &batch{x: l.cache[w.id]}
+			b = &batch{x: l.cache.get(w.id)}
 			byID[w.id] = b
 			batches = append(batches, b)
 		}
@@ -199,7 +197,7 @@ func (l *lane) load(group []*work) []*batch {
 	for _, b := range batches {
 		id := b.work[0].id
 		if b.fresh {
-			delete(l.cache, id)
+			l.cache.forget(id)
 			b.x = nil
 		}
 		if b.x == nil && b.work[0].create == nil {
@@ -225,7 +223,7 @@ func (l *lane) load(group []*work) []*batch {
 		b.x, b.ended = l.restore(id, stored[i])
 		if b.x != nil {
 			b.x.current = true
-			l.cache[id] = b.x
+			l.cache.put(b.x)
 		}
 	}
 	return batches
@@ -287,7 +285,7 @@ func (b *batch) run(l *lane) error {
 			b.ended = nil
 			p, s := w.create()
 			b.x = &execution{id: w.id, program: p, state: s}
-			l.cache[w.id] = b.x
+			l.cache.put(b.x)
 		}
 		if b.x == nil {
 			if b.ended == nil {
@@ -305,7 +303,7 @@ func (b *batch) run(l *lane) error {
 				l.c.log.Error("event was not applied", zap.String("execution_id", string(w.id)), zap.Error(err))
 			}
 			if b.x.version == 0 && !b.x.dirty { // it has not begun
-				delete(l.cache, w.id)
+				l.cache.forget(w.id)
 				b.x = nil
 			}
 			w.finish(err)
@@ -320,7 +318,7 @@ func (b *batch) run(l *lane) error {
 // fail answers all work of the batch and forgets the execution, which is in a
 // state that was not stored.
 func (b *batch) fail(l *lane, err error) {
-	delete(l.cache, b.x.id)
+	l.cache.forget(b.x.id)
 	for _, w := range b.work {
 		w.finish(err)
 	}
@@ -386,32 +384,20 @@ func (l *lane) publish(done []*batch) {
 		l.c.tell(b.x, steps[i].Live)
 		switch status := b.x.state.Meta.Status; {
 		case status.Finished():
-			delete(l.cache, b.x.id)
+			l.cache.forget(b.x.id)
 			l.c.observeEnd(b.x, steps[i].Done)
 			if steps[i].Done {
 				l.c.logFinished(b.x)
 			}
 		case status == engine.StatusWaiting:
-			delete(l.cache, b.x.id) // what waits holds no memory
+			l.cache.forget(b.x.id) // what waits holds no memory
 			l.c.logWaiting(b.x, steps[i].Live)
+		default:
+			l.cache.weigh(b.x)
 		}
 	}
 	failpoint.Hit("after-ack")
 	l.c.runErrands(errands)
-}
-
-// evict forgets executions that were not needed for longest when there are
-// too many.
-func (l *lane) evict() {
-	if len(l.cache) <= maxCached {
-		return
-	}
-	horizon := l.c.now() - time.Minute.Milliseconds()
-	for id, x := range l.cache {
-		if x.used < horizon || len(l.cache) > 2*maxCached {
-			delete(l.cache, id)
-		}
-	}
 }
 
 var tokens atomic.Uint64

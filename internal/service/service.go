@@ -62,6 +62,7 @@ type Coordinator struct {
 	MaxRunsPerNode  int    `env:"REPRISE_MAX_RUNS_PER_NODE" envDefault:"10000" help:"how often one node may run in an execution, unless its workflow's settings say maxRunsPerNode"`
 	MaxBacklog      int    `env:"REPRISE_MAX_BACKLOG" envDefault:"20000" help:"how many jobs a coordinator holds back for busy workers before it refuses new executions as overloaded"`
 	MaxBacklogBytes int    `env:"REPRISE_MAX_BACKLOG_BYTES" envDefault:"268435456" help:"how much data the jobs may carry that a coordinator holds back, before it refuses new executions as overloaded"`
+	CacheBytes      int    `env:"REPRISE_CACHE_BYTES" envDefault:"268435456" help:"how much run data of running executions a coordinator keeps in memory between their events; what is beyond it is read from Redis again"`
 	MaxSubmission   int    `env:"REPRISE_MAX_SUBMISSION_BYTES" envDefault:"16777216" help:"greatest size of a submission"`
 	MaxRunData      int    `env:"REPRISE_MAX_RUN_DATA_BYTES" envDefault:"268435456" help:"greatest size of the run data of one execution; beyond it the execution fails"`
 	MaxFiles        int    `env:"REPRISE_FILES_MAX_BYTES" envDefault:"0" help:"greatest size of the files of all executions together; beyond it workers cannot keep further ones. 0 is unlimited"`
@@ -184,7 +185,7 @@ func StartCoordinator(ctx context.Context, s Coordinator, log *zap.Logger) (*Pro
 		Gates: store, WorkflowConcurrency: s.WorkflowConcurrency, StuckAfter: s.StuckAfter,
 		Store: store, Transport: transport{Conn: conn, proof: proof}, Registry: nodetypes.Registry(), Evaluator: evaluator, Log: log,
 		Limits:     engine.Limits{RunsPerNode: s.MaxRunsPerNode, Depth: s.MaxDepth, RunDataBytes: int64(s.MaxRunData)},
-		MaxBacklog: s.MaxBacklog, MaxBacklogBytes: s.MaxBacklogBytes, MaxSubmissionBytes: s.MaxSubmission,
+		MaxBacklog: s.MaxBacklog, MaxBacklogBytes: s.MaxBacklogBytes, CacheBytes: s.CacheBytes, MaxSubmissionBytes: s.MaxSubmission,
 		DeliveryLimit: s.DeliveryLimit, SweepAfter: s.SweepAfter, OnLive: s.OnLive,
 		ID: uuid.NewString(),
 	}

@@ -99,7 +99,7 @@ func (w *world) startCoordinator(role string) {
 	w.note("start %s", p.name)
 	c, err := coordinator.New(coordinator.Config{
 		ID: p.name, Store: storeOf{p}, Transport: transportOf{p}, Registry: registry(p),
-		Lanes: w.profile.lanes, Group: w.profile.group, DeliveryLimit: w.profile.deliveryLimit,
+		Lanes: w.profile.lanes, Group: w.profile.group, DeliveryLimit: w.profile.deliveryLimit, CacheBytes: w.profile.cacheBytes,
 		SweepAfter: sweepAfter, TimerInterval: timerInterval, Gates: storeOf{p},
 	})
 	if err == nil {

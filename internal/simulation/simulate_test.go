@@ -22,7 +22,7 @@ type profile struct {
 	lost, unclear, late, twice, slow, verySlow float64 // probability for each operation
 	kills, pauses, wipes, restarts, drains     int
 
-	executions, coordinators, workers, slots, lanes, group, deliveryLimit int
+	executions, coordinators, workers, slots, lanes, group, deliveryLimit, cacheBytes int
 	// span is how long faults go on.
 	span time.Duration
 }
@@ -43,6 +43,9 @@ func newProfile(rng *rand.Rand, executions int) profile {
 	}
 	if rng.IntN(4) == 0 {
 		p.deliveryLimit = 2 + rng.IntN(2)
+	}
+	if rng.IntN(8) == 0 {
+		p.cacheBytes = 1 + rng.IntN(20_000)
 	}
 	if rng.IntN(8) == 0 {
 		return p // nothing goes wrong
