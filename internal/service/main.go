@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
@@ -121,14 +122,19 @@ var ballast []byte
 
 const ballastBytes = 16 << 20
 
-// TuneGC sets the garbage collector for a service, unless GOGC or GOMEMLIMIT is given.
+// memoryShare is how much of a container's memory the heap may have before it is collected more
+// often, so that a process which has much to hold is slow for a while and not killed. What is
+// left is for the kernel's buffers.
+const memoryShare = 0.9
+
+// TuneGC sets the garbage collector for a service. GOGC, GOMEMLIMIT and AUTOMEMLIMIT go before it.
 func TuneGC() {
-	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
-		return
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+		ballast = make([]byte, ballastBytes)
+		runtime.KeepAlive(ballast)
 	}
-	debug.SetGCPercent(gcPercent)
-	ballast = make([]byte, ballastBytes)
-	runtime.KeepAlive(ballast)
+	_, _ = memlimit.Set(memlimit.WithRatio(memoryShare)) // fails where no limit is
 }
 
 // Main runs a program and ends the process with its exit code.
