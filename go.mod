@@ -2,9 +2,8 @@ module github.com/reprise-engine/reprise
 
 go 1.26.0
 
-require github.com/HugoSmits86/nativewebp v0.9.3
-
 require (
+	github.com/HugoSmits86/nativewebp v0.9.3
 	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2
 	github.com/KimMachineGun/automemlimit v1.0.2
 	github.com/PuerkitoBio/goquery v1.14.0
