@@ -128,14 +128,22 @@ func (c *Conn) GetBlob(ctx context.Context, digest string) ([]byte, error) {
 	defer cancel()
 	var data []byte
 	err := c.withBlobs(ctx, func(store jetstream.ObjectStore) error {
-		info, err := store.GetInfo(ctx, digest)
+		object, err := store.Get(ctx, digest)
+		if err != nil {
+			return err
+		}
+		defer object.Close() //nolint:errcheck // what was read is checked
+		info, err := object.Info()
 		if err != nil {
 			return err
 		}
 		if info.Size > uint64(c.config.MaxBlobBytes) {
 			return fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, info.Size, c.config.MaxBlobBytes)
 		}
-		data, err = store.GetBytes(ctx, digest)
+		// No larger than needed: parts of it stay in memory as long as their execution does.
+		b := bytes.NewBuffer(make([]byte, 0, info.Size+bytes.MinRead))
+		_, err = b.ReadFrom(object)
+		data = b.Bytes()
 		return err
 	})
 	switch {
