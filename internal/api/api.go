@@ -35,6 +35,8 @@ import (
 
 // Backend asks the coordinators. Refusals are *queue.Problem.
 type Backend interface {
+	// Callers says who may end the wait that a request would end.
+	Callers(ctx context.Context, r queue.ResumeRequest) (*engine.Callers, error)
 	Resume(ctx context.Context, r queue.ResumeRequest) (*queue.ResumeAnswer, error)
 	Approval(ctx context.Context, id string) (*queue.Approval, error)
 	Decide(ctx context.Context, r queue.DecideRequest) error

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -31,6 +32,7 @@ type backend struct {
 	mu       sync.Mutex
 	approval *queue.Approval
 	resumes  []queue.ResumeRequest
+	callers  *engine.Callers
 	decides  []queue.DecideRequest
 
 	resume       func(queue.ResumeRequest) (*queue.ResumeAnswer, error)
@@ -38,6 +40,13 @@ type backend struct {
 	decideErr    error
 	get          func(engine.ExecutionID) (*queue.Execution, error)
 	waitFinished func(context.Context) (*queue.Execution, error)
+}
+
+func (b *backend) Callers(_ context.Context, r queue.ResumeRequest) (*engine.Callers, error) {
+	if len(r.Data) > 0 {
+		return nil, errors.New("what a caller sends is told before it is known whom the wait asks for")
+	}
+	return b.callers, nil
 }
 
 func (b *backend) Resume(_ context.Context, r queue.ResumeRequest) (*queue.ResumeAnswer, error) {

@@ -71,31 +71,27 @@ func (h *handler) resume(w http.ResponseWriter, r *http.Request) {
 	h.respondAfterEnd(w, r, log, execution, answer.Response)
 }
 
-// end ends a wait with an item. A wait that asks for callers is told first, and ended when the call proves to be
-// of one of them.
+// end ends a wait with an item, if the caller proves to be one of those whom it asks for. What proves it
+// does not leave this process.
 func (h *handler) end(r *http.Request, log *zap.Logger, request queue.ResumeRequest, i *item) (*queue.ResumeAnswer, error) {
 	var err error
-	if request.Data, err = json.Marshal(i); err != nil {
-		return nil, fmt.Errorf("write the item of a call: %w", err)
-	}
-	answer, err := h.Backend.Resume(r.Context(), request)
-	var p *queue.Problem
-	if !errors.As(err, &p) || p.Callers == nil {
-		return answer, err
-	}
-	caller, err := callers.Check(r, h.Credentials, p.Callers.Type, p.Callers.Credential)
-	if err != nil {
-		if errors.Is(err, callers.ErrUnknown) {
-			log.Warn("calls are refused: their callers cannot be checked", zap.String("credential_type", p.Callers.Type), zap.Error(err))
-		}
+	if request.Checked, err = h.Backend.Callers(r.Context(), request); err != nil {
 		return nil, err
 	}
-	delete(i.Headers, caller.Hidden)
-	i.JWTPayload = caller.Claims
+	if wanted := request.Checked; wanted != nil {
+		caller, err := callers.Check(r, h.Credentials, wanted.Type, wanted.Credential)
+		if err != nil {
+			if errors.Is(err, callers.ErrUnknown) {
+				log.Warn("calls are refused: their callers cannot be checked", zap.String("credential_type", wanted.Type), zap.Error(err))
+			}
+			return nil, err
+		}
+		delete(i.Headers, caller.Hidden)
+		i.JWTPayload = caller.Claims
+	}
 	if request.Data, err = json.Marshal(i); err != nil {
 		return nil, fmt.Errorf("write the item of a call: %w", err)
 	}
-	request.Checked = p.Callers
 	return h.Backend.Resume(r.Context(), request)
 }
 
@@ -116,7 +112,6 @@ func (h *handler) notResumed(w http.ResponseWriter, err error) {
 		fail(w, http.StatusInternalServerError, queue.CodeInternal, "callers cannot be checked: no authentication data is there")
 	default:
 		status, p := h.refusal(w, "wait was not resumed", err)
-		p.Callers = nil // names of credentials are not for the outside
 		writeJSON(w, status, p)
 	}
 }

@@ -125,14 +125,33 @@ func waitFor(s *engine.State, r *queue.ResumeRequest) (*engine.Parked, *queue.Pr
 	return nil, conflict("execution %s is running and does not wait for a call", r.Execution)
 }
 
-// unchecked asks for a check of the caller that a wait wants and that was not made. Credentials are read where
-// calls come in, so the check is made there, when it is known against what.
+// callers says who may end the wait that a call is for. Credentials are read where calls come in, and
+// checked there.
+func (c *Coordinator) callers(ctx context.Context, r *queue.ResumeRequest) (*queue.CallersAnswer, error) {
+	answer := &queue.CallersAnswer{}
+	err := c.ask(ctx, r.Execution, func(x *execution) error {
+		p, problem := waitFor(x.state, r)
+		if problem != nil {
+			return problem
+		}
+		if hook := p.Wait.Webhook; hook != nil {
+			answer.Callers = hook.Callers
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// unchecked refuses a call whose caller was not checked as the wait wants.
 func unchecked(p *engine.Parked, r *queue.ResumeRequest) *queue.Problem {
 	hook := p.Wait.Webhook
 	if hook == nil || hook.Callers == nil || r.Link == nil || r.Checked != nil && *r.Checked == *hook.Callers {
 		return nil
 	}
-	return &queue.Problem{Code: queue.CodeUnauthorized, Message: "the wait is ended only by callers who prove who they are", Callers: hook.Callers}
+	return &queue.Problem{Code: queue.CodeUnauthorized, Message: "the wait is ended only by callers who have proved who they are"}
 }
 
 // linkFits reports whether a resume URL resumes a wait: it was made after the wait

@@ -63,6 +63,7 @@ func (c *Coordinator) serve(context.Context) error {
 				MaxSubmission: c.config.MaxSubmissionBytes,
 				More: map[string]queue.Handler{
 					queue.EndpointResume:         queue.Handle(c.resume),
+					queue.EndpointCallers:        queue.Handle(c.callers),
 					queue.EndpointApprovals:      queue.Handle(c.approvals),
 					queue.EndpointApproval:       queue.Handle(c.approval),
 					queue.EndpointDecide:         queue.Handle(c.decide),

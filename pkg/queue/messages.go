@@ -175,8 +175,6 @@ type Problem struct {
 	Details []string `json:"details,omitempty"`
 	// RetryAfter, of a problem that may be over then, is in milliseconds; 0 says nothing.
 	RetryAfter int64 `json:"retryAfter,omitempty"`
-	// Callers, of CodeUnauthorized, is what the caller has to be checked against.
-	Callers *engine.Callers `json:"callers,omitempty"`
 }
 
 func (p *Problem) Error() string { return p.Message }

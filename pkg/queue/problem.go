@@ -7,7 +7,7 @@ import "errors"
 const (
 	CodeBadRequest      = "bad_request"      // 400: the request itself is wrong
 	CodeVersion         = "bad_version"      // 400: the message is of a newer version than the reader
-	CodeUnauthorized    = "unauthorized"     // 401: the caller has to prove who it is; Callers says by what
+	CodeUnauthorized    = "unauthorized"     // 401: the caller has to prove who it is
 	CodeForbidden       = "forbidden"        // 403: a token does not fit
 	CodeNotFound        = "not_found"        // 404: no such execution, workflow, endpoint …
 	CodeConflict        = "conflict"         // 409: the state does not allow it (already decided, already finished)

@@ -11,6 +11,7 @@ import (
 // More endpoints of the micro service.
 const (
 	EndpointResume         = "resume"
+	EndpointCallers        = "callers"
 	EndpointApprovals      = "approvals"
 	EndpointApproval       = "approval"
 	EndpointDecide         = "decide"
@@ -25,7 +26,7 @@ const (
 // ResumeRequest ends the wait for a webhook. Execution and what follows choose
 // the wait: the oldest that fits. None that fits is a *Problem with CodeConflict,
 // an unknown execution one with CodeNotFound, and one that asks for other callers than Checked one
-// with CodeUnauthorized, which says for whom.
+// with CodeUnauthorized.
 type ResumeRequest struct {
 	Version   int                `json:"v"`
 	Execution engine.ExecutionID `json:"execution"`
@@ -169,6 +170,25 @@ func (c *Conn) Resume(ctx context.Context, r ResumeRequest) (*ResumeAnswer, erro
 		return nil, fmt.Errorf("resume execution %s: %w", r.Execution, err)
 	}
 	return answer, nil
+}
+
+// CallersAnswer says who may end a wait.
+type CallersAnswer struct {
+	Callers *engine.Callers `json:"callers,omitempty"`
+}
+
+// Callers returns who may end the wait that r would end; nil is whoever has its link. What the
+// caller sent is not part of the question, as it holds what proves who calls.
+func (c *Conn) Callers(ctx context.Context, r ResumeRequest) (*engine.Callers, error) {
+	r.Version, r.Data = Version, nil
+	answer, err := ask[*CallersAnswer](ctx, c, subjectAPI+EndpointCallers, r)
+	if err == nil && answer == nil {
+		err = errNoAnswer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("callers of execution %s: %w", r.Execution, err)
+	}
+	return answer.Callers, nil
 }
 
 // Approvals returns one page of open questions, oldest first.
