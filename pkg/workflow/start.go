@@ -13,13 +13,14 @@ const (
 	manualTrigger = "n8n-nodes-base.manualTrigger"
 	errorTrigger  = "n8n-nodes-base.errorTrigger"
 	chatTrigger   = "@n8n/n8n-nodes-langchain.chatTrigger"
+	evalTrigger   = "n8n-nodes-base.evaluationTrigger"
 )
 
 // Start is the node an execution starts from when none is named: the only
 // enabled node of the main flow if there is just one, else the first enabled
 // trigger. A manual trigger goes before a chat trigger, that before all
-// others in file order, and the error trigger, which waits for another
-// workflow's failure, comes last. The error is ErrNoStart.
+// others in file order. The trigger of evaluations, which begins tests, and the error
+// trigger, which waits for another workflow's failure, come last. The error is ErrNoStart.
 func (w *Workflow) Start(c Catalog) (*Node, error) {
 	var only, best *Node
 	candidates := 0
@@ -50,8 +51,10 @@ func startRank(n *Node) int {
 		return 0
 	case chatTrigger:
 		return 1
-	case errorTrigger:
+	case evalTrigger:
 		return 3
+	case errorTrigger:
+		return 4
 	}
 	return 2
 }

@@ -30,6 +30,7 @@ var known = catalog{
 	manualTrigger: {Versions: []float64{1}, Trigger: true},
 	chatTrigger:   {Versions: []float64{1, 1.1}, Trigger: true},
 	errorTrigger:  {Versions: []float64{1}, Trigger: true},
+	evalTrigger:   {Versions: []float64{1}, Trigger: true},
 	"webhook":     {Versions: []float64{1}, Trigger: true},
 	"set":         {Versions: []float64{3.4, 1}},
 	"agent": {
@@ -169,6 +170,8 @@ func TestStart(t *testing.T) {
 		"disabled does not count":  {"M " + manualTrigger + " \"disabled\":true\nW webhook\nA set", "W"},
 		"all triggers disabled":    {"M " + manualTrigger + " \"disabled\":true\nA set\nB set", ""},
 		"error trigger last":       {"E " + errorTrigger + "\nW webhook", "W"},
+		"tests after the rest":     {"T " + evalTrigger + "\nE " + errorTrigger + "\nW webhook", "W"},
+		"tests before errors":      {"E " + errorTrigger + "\nT " + evalTrigger, "T"},
 		"error trigger alone":      {"E " + errorTrigger + "\nA set", "E"},
 		"unknown trigger":          {"A set\nT slackTrigger", "T"},
 		"notes":                    {"N " + StickyNote + "\nA set", "A"},
