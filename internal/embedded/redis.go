@@ -138,6 +138,8 @@ func startRedisServer(binary, dir string, o RedisOptions) (*redisChild, error) {
 	}
 	args := []string{
 		"--dir", dir, "--save", "", "--appendonly", appendOnly, "--appendfsync", "everysec",
+		// As in docker-compose.yml, which says why.
+		"--auto-aof-rewrite-min-size", "512mb", "--hash-max-listpack-value", "1024", "--hash-max-listpack-entries", "64",
 		"--maxmemory-policy", "noeviction", "--daemonize", "no", "--loglevel", "warning",
 	}
 	if o.TCP || o.Port != 0 {
