@@ -37,6 +37,7 @@ type hardened struct {
 	secrets string
 	nats    string // host:port
 	redis   string
+	server  *redistest.Server // of Redis
 	log     *zap.Logger
 	warned  *observer.ObservedLogs
 }
@@ -77,8 +78,8 @@ func startHardened(t *testing.T) *hardened {
 	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 	require.NoError(t, listener.Close())
 	file := func(name string) string { return filepath.Join(h.secrets, name) }
-	// The open port is for the helper's ping; the user "default" may do nothing else there.
-	redistest.Start(t, "--tls-port", port, "--tls-auth-clients", "no", "--tls-cert-file", file("redis_cert.pem"),
+	// The open port is for the helper, which is told there that a password is missing.
+	h.server = redistest.Start(t, "--appendonly", "yes", "--tls-port", port, "--tls-auth-clients", "no", "--tls-cert-file", file("redis_cert.pem"),
 		"--tls-key-file", file("redis_key.pem"), "--tls-ca-cert-file", file("ca.pem"), "--aclfile", file("redis_users.acl"))
 	h.redis = "127.0.0.1:" + port
 	return h
@@ -240,6 +241,18 @@ func TestHardenedStackWorks(t *testing.T) {
 	_, err = operator.Inspect(t.Context())
 	assert.NoError(t, err, "reprise doctor")
 	assert.Empty(t, h.violations())
+
+	// Redis loads all that was committed, though nobody can be its user "default".
+	h.server.Restart(t)
+	require.Eventually(t, func() bool {
+		x, err := client.Get(t.Context(), "durable-1", true)
+		return err == nil && x.Status == engine.StatusSuccess && len(x.Data) > 100
+	}, 30*time.Second, 50*time.Millisecond)
+	id, err := client.SubmitPatiently(t.Context(), &queue.Submission{Workflow: json.RawMessage(poolWorkflow)}, time.Minute, nil)
+	require.NoError(t, err)
+	x, err = client.WaitFinished(t.Context(), id, false, false)
+	require.NoError(t, err)
+	assert.Equal(t, engine.StatusSuccess, x.Status, "after a restart of Redis: %+v", x.Error)
 }
 
 // Who has no password reaches nothing; who has a plain connection neither.
@@ -257,7 +270,7 @@ func TestHardenedServersAskForProof(t *testing.T) {
 	_, err = state.Open(t.Context(), state.Config{URL: h.redisURL()})
 	require.ErrorIs(t, err, state.ErrUnavailable, "the certificate's authority is unknown")
 	_, err = state.Open(t.Context(), state.Config{URL: "rediss://" + h.redis, TLS: tls})
-	require.ErrorIs(t, err, state.ErrCredentials, "the user default may only ping")
+	require.ErrorIs(t, err, state.ErrCredentials, "the user default is off")
 	_, err = service.RedisAccess{RedisCAFile: "ca.pem"}.TLS("redis://127.0.0.1:6379")
 	require.ErrorContains(t, err, "rediss://")
 
@@ -266,6 +279,10 @@ func TestHardenedServersAskForProof(t *testing.T) {
 	options.TLSConfig = tls
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
+	health := redis.NewClient(&redis.Options{Addr: h.redis, TLSConfig: tls, Username: "health", Password: "any", DisableIdentity: true})
+	t.Cleanup(func() { _ = health.Close() })
+	require.NoError(t, health.Ping(t.Context()).Err())
+	require.ErrorContains(t, health.Info(t.Context()).Err(), "NOPERM")
 	for _, command := range [][]any{{"flushall"}, {"config", "set", "appendonly", "no"}, {"set", "other", "1"}, {"acl", "list"}, {"shutdown"}, {"keys", "*"}} {
 		assert.ErrorContains(t, client.Do(t.Context(), command...).Err(), "NOPERM", "%v", command)
 	}

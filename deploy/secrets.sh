@@ -43,12 +43,15 @@ for user in coordinator worker worker_gpu client operator; do
   printf 'tls://%s:%s@nats:4222\n' "$user" "$(cat "nats_$user")" >"${user}_nats_url"
 done
 printf 'rediss://coordinator:%s@redis:6379/0\n' "$(cat redis_coordinator)" >redis_url
-# The user "default" may ask for nothing but whether Redis lives. A coordinator may do what its
-# scripts do, on its own keys; never flush, configure or save.
+# Nobody can be the user "default", who is off. His rights are those of Redis itself when it loads its
+# append-only file: with fewer it would drop the transactions in there, which are all commits, without
+# another word. The user "health" may ask whether Redis lives. A coordinator may do what its scripts do,
+# on its own keys; never flush, configure or save.
 hash() { printf '%s' "$(cat "$1")" | openssl dgst -sha256 -r | cut -d' ' -f1; }
 cat >redis_users.acl <<EOF
-user default on nopass resetkeys resetchannels -@all +ping
-user coordinator on #$(hash redis_coordinator) resetchannels ~reprise:* -@all +@read +@write +@scripting +@transaction +@connection +info +time +cluster|slots +cluster|shards +cluster|info +config|get +dbsize -keys -flushall -flushdb -swapdb
+user default off resetpass ~* &* +@all
+user health on nopass resetkeys resetchannels -@all +ping
+user coordinator on #$(hash redis_coordinator) resetchannels ~reprise:* -@all +@read +@write +@scripting +@transaction +@connection +info +time +cluster|slots +cluster|shards +cluster|info +config|get +acl|dryrun +dbsize -keys -flushall -flushdb -swapdb
 user admin on #$(hash redis_admin) ~* &* +@all
 EOF
 

@@ -129,6 +129,11 @@ func examineRedis(ctx context.Context, url string, stuckAfter time.Duration) ([]
 			Advice: "a restart of Redis loses all executions: set \"appendonly yes\" (redis-cli config set appendonly yes)",
 		},
 		{
+			Check: "Redis loads its file", OK: !info.DefaultRestricted, Found: map[bool]string{false: "nothing keeps it from that", true: "the user \"default\" may not write"}[info.DefaultRestricted],
+			Advice: "a restart of Redis would lose all executions, since it drops the transactions of its append-only file that the rights of \"default\" do not allow: " +
+				"switch him off and leave him his rights (user default off resetpass ~* &* +@all)",
+		},
+		{
 			Check: "Redis eviction", OK: policy == "noeviction", Found: policy,
 			Advice: "a full Redis would throw away running executions: set \"maxmemory-policy noeviction\"",
 		},

@@ -496,7 +496,26 @@ func TestInspect(t *testing.T) {
 	plain, err := open(t, redistest.Shared(t).URL()).Inspect(t.Context())
 	require.NoError(t, err)
 	require.False(t, plain.AppendOnly)
+	require.False(t, plain.DefaultRestricted)
 	require.Equal(t, "noeviction", plain.MaxmemoryPolicy)
+}
+
+// What Redis may not do as "default" when it loads its file is lost, whoever did it.
+func TestInspectFindsARestrictedDefaultUser(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, "--appendonly", "yes")
+	first := redis.NewClient(&redis.Options{Addr: srv.Addr()})
+	require.NoError(t, first.ACLSetUser(t.Context(), "us", "on", ">secret", "~*", "&*", "+@all").Err())
+	require.NoError(t, first.Close())
+	admin := redis.NewClient(&redis.Options{Addr: srv.Addr(), Username: "us", Password: "secret"})
+	t.Cleanup(func() { _ = admin.Close() })
+	s := open(t, "redis://us:secret@"+srv.Addr()+"/0")
+	for rules, restricted := range map[string]bool{"off": false, "-@all": true} {
+		require.NoError(t, admin.ACLSetUser(t.Context(), "default", "reset", "~*", "&*", "+@all", rules).Err())
+		info, err := s.Inspect(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, restricted, info.DefaultRestricted, rules)
+	}
 }
 
 func TestClosedStore(t *testing.T) {

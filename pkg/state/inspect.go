@@ -19,6 +19,10 @@ type Info struct {
 	// AppendOnly: all nodes keep an append-only file. Without one a restart loses
 	// executions.
 	AppendOnly bool
+	// DefaultRestricted: the user "default" of a node may not write. Redis loads its append-only file
+	// with his rights, and most versions drop the transactions in it that they do not allow, which all
+	// commits are. It is false when Redis does not say.
+	DefaultRestricted bool
 	// MaxmemoryPolicy of a node that is not on noeviction, if there is one.
 	MaxmemoryPolicy string
 	// UsedMemory and Maxmemory in bytes, of the fullest node; Maxmemory 0 is no limit.
@@ -30,8 +34,8 @@ type Info struct {
 	RoundTrip time.Duration
 }
 
-// Inspect reads the settings that decide whether executions are safe. It uses
-// INFO and TIME only, as managed servers refuse CONFIG.
+// Inspect reads the settings that decide whether executions are safe. It needs
+// INFO and TIME only, as managed servers refuse CONFIG, and may be refused ACL.
 func (s *Store) Inspect(ctx context.Context) (Info, error) {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {
@@ -83,7 +87,14 @@ func inspectNode(ctx context.Context, c redis.Cmdable) (Info, error) {
 			info.Cluster = value == "1"
 		}
 	}
+	info.DefaultRestricted = restricted(ctx, c)
 	return info, nil
+}
+
+// restricted reports whether the user "default" is known to lack rights, be he on or off.
+func restricted(ctx context.Context, c redis.Cmdable) bool {
+	allowed, err := c.ACLDryRun(ctx, "default", "set", "reprise:any", "x").Result()
+	return err == nil && allowed != "OK"
 }
 
 // worse joins what is known of several nodes.
@@ -93,6 +104,7 @@ func worse(a, b Info) Info {
 	}
 	a.Nodes += b.Nodes
 	a.AppendOnly = a.AppendOnly && b.AppendOnly
+	a.DefaultRestricted = a.DefaultRestricted || b.DefaultRestricted
 	if b.Version < a.Version {
 		a.Version = b.Version
 	}
