@@ -57,8 +57,8 @@ coordinators over NATS, and print the execution id. --wait follows the execution
 prints its result, also when it waits in between; with --until-waiting that ends, with exit
 code 3, when all that is left needs a person or a webhook.
 
-While coordinators refuse because too much waits already, or because Redis or NATS has no room, the
-submission is tried again after the time they ask for, up to --retry-for; then the exit code
+While coordinators refuse because too much waits already, because Redis or NATS has no room, or because
+Redis does not answer, the submission is tried again, up to --retry-for; then the exit code
 is 4. With --durable it is stored at once and taken when there is room.`,
 		Example: `  reprise submit flow.json
   reprise submit flow.json --id order-4711 --input '{"chatInput":"hello"}' --wait
@@ -84,7 +84,7 @@ is 4. With --durable it is stored at once and taken when there is room.`,
 	f.BoolVar(&o.durable, "durable", false, "store the submission in NATS even when no coordinator runs")
 	f.StringVar((*string)(&o.output), "output", string(outputSummary), "summary, json or trace")
 	f.DurationVar(&o.timeout, "timeout", 0, "with --wait: cancel the execution after this time (default: never)")
-	f.DurationVar(&o.retryFor, "retry-for", retryFor, "how long to try again while coordinators are overloaded, 0 for not at all")
+	f.DurationVar(&o.retryFor, "retry-for", retryFor, "how long to try again while coordinators are overloaded or cannot reach Redis, 0 for not at all")
 	o.natsFlag(cmd, defaultNATS, "NATS server")
 	return cmd
 }

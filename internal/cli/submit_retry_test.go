@@ -30,6 +30,7 @@ func TestSubmitTriesAgain(t *testing.T) {
 		stdout, stderr string
 	}{
 		{"taken at last", []*queue.Problem{overloaded(200), full, overloaded(100)}, nil, 0, 4, 350 * time.Millisecond, "x", "not taken yet (overloaded): the coordinator is overloaded: 5 jobs wait; trying again in"},
+		{"Redis comes back", []*queue.Problem{{Code: queue.CodeUnavailable, Message: "redis is unavailable", RetryAfter: 50}}, nil, 0, 2, 50 * time.Millisecond, "x", "not taken yet (unavailable)"},
 		{"patience ends", slices.Repeat([]*queue.Problem{overloaded(100)}, 100), []string{"--retry-for", "400ms"}, service.ExitUnavailable, -1, 0, "", "gave up after"},
 		{"no patience", []*queue.Problem{overloaded(100)}, []string{"--retry-for", "0"}, service.ExitUnavailable, 1, 0, "", "overloaded"},
 		{"longer than patience", []*queue.Problem{overloaded(60_000)}, []string{"--retry-for", "10s"}, service.ExitUnavailable, 1, 0, "", "gave up after"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,11 +16,11 @@ import (
 // retryUnknown is the pause after a refusal that does not say when to try again.
 const retryUnknown = time.Second
 
-// SubmitPatiently is Submit, tried again while coordinators refuse as overloaded or full: after as
-// long as they ask for, and up to half as long again, so that many clients do not come back at the
+// SubmitPatiently is Submit, tried again while coordinators refuse as overloaded or full, or cannot
+// reach Redis: after as long as they ask for, and up to half as long again, so that many clients do not come back at the
 // same moment. refused, when it is not nil, is told before each pause. After patience, or when
 // the next try would be later than that, the last refusal is returned, still a *Problem. A
-// submission without an id gets one.
+// submission without an id gets one, so that none begins twice.
 func (c *Conn) SubmitPatiently(ctx context.Context, s *Submission, patience time.Duration, refused func(p *Problem, pause time.Duration)) (engine.ExecutionID, error) {
 	sent := *s
 	if sent.ID == "" {
@@ -28,7 +29,7 @@ func (c *Conn) SubmitPatiently(ctx context.Context, s *Submission, patience time
 	for since := time.Now(); ; {
 		id, err := c.Submit(ctx, &sent)
 		var problem *Problem
-		if !errors.As(err, &problem) || problem.Code != CodeOverloaded && problem.Code != CodeFull {
+		if !errors.As(err, &problem) || !slices.Contains([]string{CodeOverloaded, CodeFull, CodeUnavailable}, problem.Code) {
 			return id, err
 		}
 		pause := time.Duration(problem.RetryAfter) * time.Millisecond
