@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 
 	"github.com/reprise-engine/reprise/internal/nodetypes"
 	"github.com/reprise-engine/reprise/internal/service"
-	"github.com/reprise-engine/reprise/internal/stack"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	evalnodes "github.com/reprise-engine/reprise/pkg/nodes/evaluation"
 	"github.com/reprise-engine/reprise/pkg/queue"
@@ -58,15 +56,8 @@ minimum is missed, 2 wrong usage.`,
 	f.IntVar(&o.parallel, "parallel", 1, "rows that may run at once")
 	f.StringArrayVar(&o.min, "min", nil, "NAME=VALUE: the least mean of a metric; may be given again")
 	f.StringVar((*string)(&o.output), "output", string(outputSummary), "summary or json")
-	f.StringVar(&o.script, "mock-llm", "", "script of a mock LLM that all OpenAI credentials lead to")
-	f.StringVar(&o.credentials, "credentials", os.Getenv("REPRISE_CREDENTIALS_FILE"), "credentials in the format of n8n's decrypted export")
-	f.StringVar(&o.workflows, "workflows", "", "directory of workflows that this one may call, each by the id in it, else by its file name")
-	f.IntVar(&o.workers, "workers", 1, "workers to start")
-	f.IntVar(&o.coordinators, "coordinators", 1, "coordinators to start")
 	f.DurationVar(&o.timeout, "timeout", 0, "cancel a row's execution after this time (default: never)")
-	f.StringVar(&o.logLevel, "log-level", "error", "debug, info, warn or error, on stderr")
-	o.natsFlag(cmd, "", "NATS server to use instead of an embedded one")
-	o.redisFlag(cmd, "Redis server to use instead of an embedded one")
+	o.stackFlags(cmd)
 	return cmd
 }
 
@@ -117,22 +108,7 @@ func (o *evaluateOptions) evaluate(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	config := stack.Config{
-		NATSURL: o.nats, RedisURL: o.redis, Workers: o.workers, Coordinators: o.coordinators,
-		CredentialsFile: o.credentials, MockLLM: usesMock(w, docs...), Log: log,
-	}
-	if config.Code, err = service.CodeSettings(); err != nil {
-		return err
-	}
-	if config.Disk, err = service.DiskSettings(); err != nil {
-		return err
-	}
-	if o.script != "" {
-		if config.Script, err = readScript(o.script); err != nil {
-			return err
-		}
-	}
-	s, err := stack.Start(cmd.Context(), config)
+	s, err := o.startStack(cmd.Context(), w, docs, log)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 
 	"github.com/reprise-engine/reprise/internal/mockllm"
 	"github.com/reprise-engine/reprise/internal/nodetypes"
@@ -89,20 +91,46 @@ executions that wait.`,
 	f.StringVar(&o.start, "start", "", "name of the node to start from (default: the workflow's trigger)")
 	f.StringVar((*string)(&o.output), "output", string(outputSummary), "summary, json (n8n's run data) or trace")
 	f.BoolVar(&o.trace, "trace", false, "the same as --output trace: every step with the stack")
-	f.StringVar(&o.script, "mock-llm", "", "script of a mock LLM that all OpenAI credentials lead to")
-	f.StringVar(&o.credentials, "credentials", os.Getenv("REPRISE_CREDENTIALS_FILE"), "credentials in the format of n8n's decrypted export")
-	f.StringVar(&o.workflows, "workflows", "", "directory of workflows that this one may call, each by the id in it, else by its file name")
 	f.StringVar(&o.to, "to", "", "name of the node to run up to; pinned data is used")
 	f.BoolVar(&o.exclusive, "exclusive", false, "with --to: leave that node itself out")
 	f.StringVar(&o.reuse, "reuse", "", "with --to: output of an earlier run (--output json) whose data is taken instead of running its nodes again")
 	f.StringVar(&o.http, "http", "", "address to answer questions and webhooks at, such as 127.0.0.1:8484 (default: off)")
+	f.DurationVar(&o.timeout, "timeout", 0, "cancel the execution after this time (default: never)")
+	o.stackFlags(cmd)
+	return cmd
+}
+
+// stackFlags adds the flags of what runs a workflow.
+func (o *runOptions) stackFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.script, "mock-llm", "", "script of a mock LLM that all OpenAI credentials lead to")
+	f.StringVar(&o.credentials, "credentials", os.Getenv("REPRISE_CREDENTIALS_FILE"), "credentials in the format of n8n's decrypted export")
+	f.StringVar(&o.workflows, "workflows", "", "directory of workflows that this one may call, each by the id in it, else by its file name")
 	f.IntVar(&o.workers, "workers", 1, "workers to start")
 	f.IntVar(&o.coordinators, "coordinators", 1, "coordinators to start")
-	f.DurationVar(&o.timeout, "timeout", 0, "cancel the execution after this time (default: never)")
 	f.StringVar(&o.logLevel, "log-level", "error", "debug, info, warn or error, on stderr")
 	o.natsFlag(cmd, "", "NATS server to use instead of an embedded one")
 	o.redisFlag(cmd, "Redis server to use instead of an embedded one")
-	return cmd
+}
+
+// startStack starts what runs a workflow, as the flags and the environment say.
+func (o *runOptions) startStack(ctx context.Context, w *workflow.Workflow, docs []document, log *zap.Logger) (_ *stack.Stack, err error) {
+	config := stack.Config{
+		NATSURL: o.nats, RedisURL: o.redis, Workers: o.workers, Coordinators: o.coordinators, HTTPAddr: o.http,
+		CredentialsFile: o.credentials, MockLLM: usesMock(w, docs...), Log: log,
+	}
+	if config.Code, err = service.CodeSettings(); err != nil {
+		return nil, err
+	}
+	if config.Disk, err = service.DiskSettings(); err != nil {
+		return nil, err
+	}
+	if o.script != "" {
+		if config.Script, err = readScript(o.script); err != nil {
+			return nil, err
+		}
+	}
+	return stack.Start(ctx, config)
 }
 
 // exactFile accepts one file argument.
@@ -142,22 +170,7 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	for _, warning := range problems.Warnings() {
 		warn(warning.String())
 	}
-	config := stack.Config{
-		NATSURL: o.nats, RedisURL: o.redis, Workers: o.workers, Coordinators: o.coordinators, HTTPAddr: o.http,
-		CredentialsFile: o.credentials, MockLLM: usesMock(w, docs...), Log: log,
-	}
-	if config.Code, err = service.CodeSettings(); err != nil {
-		return err
-	}
-	if config.Disk, err = service.DiskSettings(); err != nil {
-		return err
-	}
-	if o.script != "" {
-		if config.Script, err = readScript(o.script); err != nil {
-			return err
-		}
-	}
-	s, err := stack.Start(cmd.Context(), config)
+	s, err := o.startStack(cmd.Context(), w, docs, log)
 	if err != nil {
 		return err
 	}
