@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-engine/reprise/internal/nodetypes"
 	"github.com/reprise-engine/reprise/internal/service"
 	"github.com/reprise-engine/reprise/pkg/engine"
 	evalnodes "github.com/reprise-engine/reprise/pkg/nodes/evaluation"
@@ -89,33 +88,17 @@ func (o *evaluateOptions) evaluate(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	docs, err := readWorkflowDir(o.workflows, log)
-	if err != nil {
-		return err
-	}
-	// Nothing is started for a workflow that cannot run.
-	warn := warner(cmd)
-	problems := workflow.ValidateStart(w, nodetypes.Registry(), trigger.Name)
-	if err := problems.Err(); err != nil {
-		return fmt.Errorf("%s cannot run:\n%w", o.file, err)
-	}
-	for _, warning := range problems.Warnings() {
-		warn(warning.String())
-	}
 	sub.Start, sub.Mode = trigger.Name, evalnodes.Mode
 	if o.rows == "" {
-		if sub.Workflow, err = writesBack(w, trigger, warn); err != nil {
+		if sub.Workflow, err = writesBack(w, trigger, warner(cmd)); err != nil {
 			return err
 		}
 	}
-	s, err := o.startStack(cmd.Context(), w, docs, log)
+	s, _, err := o.startFor(cmd, w, trigger.Name, log)
 	if err != nil {
 		return err
 	}
 	defer s.Stop()
-	if err := putDocuments(cmd.Context(), s.Conn, docs, warn); err != nil {
-		return err
-	}
 	if o.rows == "" {
 		if _, rows, err = allRows(cmd.Context(), s.Conn, evalnodes.DatasetOf(trigger).Table); err != nil {
 			return err

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,24 +112,44 @@ func (o *runOptions) stackFlags(cmd *cobra.Command) {
 	o.redisFlag(cmd, "Redis server to use instead of an embedded one")
 }
 
-// startStack starts what runs a workflow, as the flags and the environment say.
-func (o *runOptions) startStack(ctx context.Context, w *workflow.Workflow, docs []document, log *zap.Logger) (_ *stack.Stack, err error) {
+// startFor starts what runs a workflow, as the flags and the environment say, with the workflows that it
+// may call. Nothing is started for one that cannot run from that start.
+func (o *runOptions) startFor(cmd *cobra.Command, w *workflow.Workflow, start string, log *zap.Logger) (_ *stack.Stack, docs []document, err error) {
+	if docs, err = readWorkflowDir(o.workflows, log); err != nil {
+		return nil, nil, err
+	}
+	warn := warner(cmd)
+	problems := workflow.ValidateStart(w, nodetypes.Registry(), start)
+	if err := problems.Err(); err != nil {
+		return nil, nil, fmt.Errorf("%s cannot run:\n%w", o.file, err)
+	}
+	for _, warning := range problems.Warnings() {
+		warn(warning.String())
+	}
 	config := stack.Config{
 		NATSURL: o.nats, RedisURL: o.redis, Workers: o.workers, Coordinators: o.coordinators, HTTPAddr: o.http,
 		CredentialsFile: o.credentials, MockLLM: usesMock(w, docs...), Log: log,
 	}
 	if config.Code, err = service.CodeSettings(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if config.Disk, err = service.DiskSettings(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if o.script != "" {
 		if config.Script, err = readScript(o.script); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return stack.Start(ctx, config)
+	s, err := stack.Start(cmd.Context(), config)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := putDocuments(cmd.Context(), s.Conn, docs, warn); err != nil {
+		s.Stop()
+		return nil, nil, err
+	}
+	return s, docs, nil
 }
 
 // exactFile accepts one file argument.
@@ -157,27 +176,11 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	docs, err := readWorkflowDir(o.workflows, log)
-	if err != nil {
-		return err
-	}
-	// Nothing is started for a workflow that cannot run.
-	warn := warner(cmd)
-	problems := workflow.ValidateStart(w, nodetypes.Registry(), o.start)
-	if err := problems.Err(); err != nil {
-		return fmt.Errorf("%s cannot run:\n%w", o.file, err)
-	}
-	for _, warning := range problems.Warnings() {
-		warn(warning.String())
-	}
-	s, err := o.startStack(cmd.Context(), w, docs, log)
+	s, docs, err := o.startFor(cmd, w, o.start, log)
 	if err != nil {
 		return err
 	}
 	defer s.Stop()
-	if err := putDocuments(cmd.Context(), s.Conn, docs, warn); err != nil {
-		return err
-	}
 	p := newPresenter(cmd, o.output, w.Nodes)
 	own := o.nats == "" && o.redis == "" // all executions there are ours
 	waits := newWaits(cmd, s.Conn)
