@@ -62,6 +62,8 @@ type entry struct {
 	// repeated: it was unknown when it was published again, so another coordinator may
 	// know it too.
 	repeated bool
+	// again: it was published again after it was given out here, as its execution was swept.
+	again bool
 }
 
 // executionWork are the jobs of one execution.
@@ -164,6 +166,7 @@ func (d *dispatcher) exchange(settled []settledJob, offers []offer) release {
 func (d *dispatcher) offer(o *offer, now int64, r *release) {
 	if e := d.jobs[o.job.ID]; e != nil {
 		if e.state == statePublished { // the stream may have lost it
+			e.again = true
 			r.jobs = append(r.jobs, o.job)
 		}
 		return
@@ -292,11 +295,13 @@ func (d *dispatcher) holds(id engine.JobID) bool {
 	return e != nil && e.state != statePublished
 }
 
-// has reports whether a job is known and not settled.
-func (d *dispatcher) has(id engine.JobID) bool {
+// lacks reports whether a job that was given out is known, not settled, and was not published
+// again meanwhile.
+func (d *dispatcher) lacks(id engine.JobID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.jobs[id] != nil
+	e := d.jobs[id]
+	return e != nil && !e.again
 }
 
 // reconcile settles the jobs of an execution that are not open any more; nil for one that

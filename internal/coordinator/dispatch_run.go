@@ -71,8 +71,13 @@ func (c *Coordinator) perform(r release) {
 	}
 }
 
-// lateGroup is how many jobs are looked up in one round trip.
-const lateGroup = 256
+const (
+	// lateGroup is how many jobs are looked up in one round trip.
+	lateGroup = 256
+	// slowLookup is from when on, in milliseconds, workers are to ask about jobs that were
+	// looked up, all the same.
+	slowLookup = 100
+)
 
 // publishLate publishes jobs that were held for long, unless they were answered meanwhile:
 // should this process have stood still, a sweeper may have published them. A worker need not
@@ -99,14 +104,17 @@ func (c *Coordinator) publishLate(jobs []*queue.Job) {
 		}) {
 			return // another coordinator's sweeper finds them
 		}
+		// An answer that was long on its way may be out of date.
+		slow := c.now()-asked > slowLookup
 		var gone []settledJob
 		kept := group[:0]
 		for i, job := range group {
 			switch {
 			case !open[i]:
 				gone = append(gone, settledJob{id: job.ID})
-			case c.dispatch.has(job.ID): // else it was answered, or published elsewhere, while it was looked up
+			case c.dispatch.lacks(job.ID): // else it was answered, or published otherwise, while it was looked up
 				job.DispatchedAt = asked
+				job.Confirm = job.Confirm || slow
 				kept = append(kept, job)
 			}
 		}

@@ -124,7 +124,7 @@ func (j *JobConsumer) open(ctx context.Context, m *nats.Msg) (*JobDelivery, erro
 		j.c.log.Warn("job has no payload, removed", zap.String("subject", m.Subject), zap.Error(err))
 		_ = d.Term()
 		return nil, err
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		_ = d.Nak(0)
 		return nil, err
 	case err != nil:

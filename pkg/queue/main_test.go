@@ -272,6 +272,24 @@ func TestStopHandsBackWhatWasNotTaken(t *testing.T) {
 	require.Eventually(t, func() bool { return queued(t, coordinator) == 0 }, patience, time.Millisecond)
 }
 
+// A worker stops at the moment at which it is given a job: it gets the job, or an error.
+func TestNextWhileStopping(t *testing.T) {
+	coordinator, worker := start(t)
+	j := jobs(t, worker, WorkerConfig{Slots: 1})
+	publish(t, coordinator, job(1))
+	require.Eventually(t, func() bool { return j.Held() == 1 }, patience, time.Millisecond)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	d, err := j.Next(stopped)
+	require.NoError(t, err)
+	require.NotNil(t, d)
+	require.Equal(t, job(1).ID, d.Job().ID)
+	d.Done()
+	d, err = j.Next(stopped)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Nil(t, d)
+}
+
 func TestWithdraw(t *testing.T) {
 	coordinator, worker := start(t)
 	publish(t, coordinator, job(1), job(2))
