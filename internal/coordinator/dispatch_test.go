@@ -355,6 +355,23 @@ func TestJobsOutForLongAreLookedAt(t *testing.T) {
 	require.Equal(t, []engine.ExecutionID{"x", "y"}, d.overdue(10))
 }
 
+// A job that was held for long is looked up before it is published. When its execution is swept meanwhile,
+// that publishes it, and the look-up must not do so again.
+func TestLateJobIsNotPublishedBesideItsSweep(t *testing.T) {
+	d := newDesk(t)
+	published := d.fillWindow()
+	late := d.job("slow")
+	d.give(late)
+	d.clock += lateHeld + 1
+	r := d.answer(published[0])
+	require.Equal(t, []engine.JobID{late.job.ID}, ids(r.late))
+	require.True(t, d.lacks(late.job.ID))
+	require.Equal(t, []engine.JobID{late.job.ID}, ids(d.give(late).jobs))
+	require.False(t, d.lacks(late.job.ID))
+	d.answer(late.job.ID)
+	require.False(t, d.lacks(late.job.ID), "it is answered")
+}
+
 // BenchmarkDispatch is a job's way through the dispatcher when there is room, and when 10,000
 // others wait.
 func BenchmarkDispatch(b *testing.B) {
