@@ -207,7 +207,7 @@ func (u *up) harmless(n *workflow.Node) bool {
 	if !ok || typ.Waits || typ.SubNodes != nil || typ.Once != nil && typ.Once(n) {
 		return false
 	}
-	return typ.Inline || n.Type == "n8n-nodes-base.code"
+	return typ.Inline || n.Type == "n8n-nodes-base.code" || n.Type == "n8n-nodes-base.aiTransform"
 }
 
 // offline sends nothing: a script may ask for a request in a way that reading it does not show.

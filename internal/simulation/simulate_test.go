@@ -294,7 +294,7 @@ func (w *world) end() {
 		if busy == 0 {
 			return
 		}
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // of the bubble's time: what waits for a moment goes on
 	}
 }
 

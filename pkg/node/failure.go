@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/reprise-engine/reprise/pkg/engine"
 	"github.com/reprise-engine/reprise/pkg/workflow"
@@ -16,6 +18,12 @@ func OperationError(item int, message, description string) *engine.NodeError {
 		failure.ItemIndex = &item
 	}
 	return failure
+}
+
+// Unknown is the failure of a parameter with a value that the node does not know.
+func Unknown(item int, path, value string, known ...string) *engine.NodeError {
+	return OperationError(item, fmt.Sprintf("%q is not supported", value),
+		fmt.Sprintf("parameter %s: choose one of %s", path, strings.Join(known, ", ")))
 }
 
 // Survives reports whether a node that continues on errors may turn err into data. The end of

@@ -57,7 +57,10 @@ func customerCount(ctx context.Context, call *node.Call, item int) (int, error) 
 		return len(customers), err
 	}
 	limit, err := call.Int(ctx, item, "limit", len(customers))
-	return min(max(limit, 0), len(customers)), err
+	if err == nil && limit < 1 {
+		err = node.OperationError(item, fmt.Sprintf("A limit of %d is not possible", limit), "It must be 1 or more.")
+	}
+	return min(limit, len(customers)), err
 }
 
 // CustomerMessenger is said to send a message to a customer of n8n's tutorials, for each item.

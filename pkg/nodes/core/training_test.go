@@ -22,7 +22,6 @@ func TestCustomerDatastore(t *testing.T) {
 		"all":               {`{"operation":"getAllPeople","returnAll":true,"limit":1}`, "2<0 3<0 4<0 5<0 6<0 2<1 3<1 4<1 5<1 6<1"},
 		"without a limit":   {`{"operation":"getAllPeople"}`, "2<0 3<0 4<0 5<0 6<0 2<1 3<1 4<1 5<1 6<1"},
 		"limit of the item": {`{"operation":"getAllPeople","limit":"={{ $json.n }}"}`, "2<0 2<1 3<1"},
-		"none":              {`{"operation":"getAllPeople","limit":-1}`, ""},
 		"more than are":     {`{"operation":"getAllPeople","limit":50}`, "2<0 3<0 4<0 5<0 6<0 2<1 3<1 4<1 5<1 6<1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,10 +52,15 @@ func TestCustomers(t *testing.T) {
 	}
 }
 
-func TestCustomerDatastoreOfAnUnknownOperation(t *testing.T) {
-	call := nodestest.Call(CustomerDatastore(), `{"operation":"deletePerson"}`, nodestest.Items(`{}`))
-	_, err := call.Type.Execute(t.Context(), call)
-	require.ErrorContains(t, err, `The operation "deletePerson" is unknown`)
+func TestCustomerDatastoreRefuses(t *testing.T) {
+	for parameters, text := range map[string]string{
+		`{"operation":"deletePerson"}`:            `The operation "deletePerson" is unknown`,
+		`{"operation":"getAllPeople","limit":-1}`: "A limit of -1 is not possible",
+	} {
+		call := nodestest.Call(CustomerDatastore(), parameters, nodestest.Items(`{}`))
+		_, err := call.Type.Execute(t.Context(), call)
+		require.ErrorContains(t, err, text)
+	}
 
 	call.Node.OnError = workflow.OnErrorContinue
 	result, err := call.Type.Execute(t.Context(), call)

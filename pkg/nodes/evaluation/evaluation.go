@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
@@ -47,15 +46,9 @@ func firstRow(ctx context.Context, call *node.Call) (*node.Result, error) {
 func source(ctx context.Context, call *node.Call, item int) (string, error) {
 	said, err := call.String(ctx, item, "source", defaultSource(call.Node))
 	if err == nil && said != SourceTable && said != SourceSheets {
-		err = unknown(item, "source", said, SourceTable, SourceSheets)
+		err = node.Unknown(item, "source", said, SourceTable, SourceSheets)
 	}
 	return said, err
-}
-
-// unknown is the failure of a parameter with a value that the node does not know.
-func unknown(item int, path, value string, known ...string) error {
-	return node.OperationError(item, fmt.Sprintf("%q is not supported", value),
-		fmt.Sprintf("parameter %s: choose one of %s", path, strings.Join(known, ", ")))
 }
 
 func passed(items workflow.Items) *node.Result {
@@ -85,7 +78,7 @@ func execute(ctx context.Context, call *node.Call) (*node.Result, error) {
 	case SetOutputs:
 		return call.ByItem(ctx, func(i int) (workflow.Items, error) { return outputs(ctx, call, i) })
 	default:
-		return nil, unknown(0, "operation", operation, SetInputs, SetOutputs, SetMetrics, CheckIfEvaluating)
+		return nil, node.Unknown(0, "operation", operation, SetInputs, SetOutputs, SetMetrics, CheckIfEvaluating)
 	}
 }
 
@@ -137,7 +130,7 @@ func write(ctx context.Context, call *node.Call, i int, values json.RawMessage) 
 		return err
 	}
 	answer, err := tables.Ask(ctx, call, i, &table.Request{
-		Key: fmt.Sprintf("%s/%d", call.IdempotencyKey, i), Do: table.Rows, Table: of,
+		Key: tables.Key(call, i), Do: table.Rows, Table: of,
 		Operations: []table.Operation{{
 			Do: table.Update, Values: values,
 			Filter: table.Filter{Conditions: []table.Condition{{Column: table.ColumnID, Operator: "eq", Value: row}}},

@@ -60,7 +60,7 @@ func metrics(ctx context.Context, call *node.Call, i int) (json.RawMessage, erro
 		return nil, node.OperationError(i, fmt.Sprintf("the metric %q, which a model judges, is not supported", kind),
 			"Have an AI Agent judge before this node, and set its score as a custom metric.")
 	default:
-		return nil, unknown(i, "metric", kind, customMetrics, categorization, stringSimilarity, toolsUsed)
+		return nil, node.Unknown(i, "metric", kind, customMetrics, categorization, stringSimilarity, toolsUsed)
 	}
 	if name, err = call.String(ctx, i, "options.metricName", name); err != nil {
 		return nil, err

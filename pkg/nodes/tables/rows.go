@@ -69,7 +69,7 @@ func (r *run) send(ctx context.Context) error {
 	items, batch := r.items, r.batch
 	r.items, r.batch = nil, nil
 	request := &table.Request{
-		Key: keyOf(r.call, items[0]), Do: table.Rows, Table: r.table, Operations: batch,
+		Key: Key(r.call, items[0]), Do: table.Rows, Table: r.table, Operations: batch,
 		GoOn: r.call.Survives(ctx, &engine.NodeError{}),
 	}
 	answer, err := r.call.Tables(ctx, request)
@@ -147,7 +147,7 @@ func read(ctx context.Context, call *node.Call, i int) (o table.Operation, of ta
 	case "rowExists", "rowNotExists":
 		o.Do = table.Exists
 	default:
-		err = unknown(i, "operation", operation, "insert", "get", "update", "upsert", "deleteRows", "rowExists", "rowNotExists")
+		err = node.Unknown(i, "operation", operation, "insert", "get", "update", "upsert", "deleteRows", "rowExists", "rowNotExists")
 	}
 	if err != nil {
 		return o, of, err
@@ -197,7 +197,7 @@ func filter(ctx context.Context, call *node.Call, i int) (f table.Filter, err er
 		f.Any = true
 	case "allConditions":
 	default:
-		return f, unknown(i, "matchType", match, "anyCondition", "allConditions")
+		return f, node.Unknown(i, "matchType", match, "anyCondition", "allConditions")
 	}
 	var conditions []struct {
 		KeyName   string          `json:"keyName"`
@@ -249,7 +249,7 @@ func values(ctx context.Context, call *node.Call, i int) (json.RawMessage, error
 			}
 		}
 	default:
-		return nil, unknown(i, "columns.mappingMode", mode, "defineBelow", "autoMapInputData")
+		return nil, node.Unknown(i, "columns.mappingMode", mode, "defineBelow", "autoMapInputData")
 	}
 	return object.JSON(), nil
 }

@@ -32,7 +32,7 @@ func execute(ctx context.Context, call *node.Call) (*node.Result, error) {
 	case "table":
 		return call.ByItem(ctx, func(i int) (workflow.Items, error) { return manage(ctx, call, i) })
 	}
-	return nil, unknown(0, "resource", resource, "row", "table")
+	return nil, node.Unknown(0, "resource", resource, "row", "table")
 }
 
 // present refuses a call that is made where there are no tables.
@@ -61,12 +61,6 @@ func Ask(ctx context.Context, call *node.Call, item int, r *table.Request) (*tab
 	return answer, nil
 }
 
-// unknown is the failure of a parameter with a value that the node does not know.
-func unknown(item int, path, value string, known ...string) error {
-	return node.OperationError(item, fmt.Sprintf("%q is not supported", value),
-		fmt.Sprintf("parameter %s: choose one of %s", path, strings.Join(known, ", ")))
-}
-
 // failed is the failure of an item by what the tables answered.
 func failed(err error, item int) error {
 	if refused := table.AsError(err); refused != nil {
@@ -75,8 +69,8 @@ func failed(err error, item int) error {
 	return err
 }
 
-// keyOf is the key of the request that begins with an item.
-func keyOf(call *node.Call, item int) string { return fmt.Sprintf("%s/%d", call.IdempotencyKey, item) }
+// Key is the key of the request that begins with an item.
+func Key(call *node.Call, item int) string { return fmt.Sprintf("%s/%d", call.IdempotencyKey, item) }
 
 // Parameter is the resource locator of a table.
 const Parameter = "dataTableId"
@@ -141,7 +135,7 @@ func manage(ctx context.Context, call *node.Call, i int) (workflow.Items, error)
 	if err != nil {
 		return nil, err
 	}
-	r := &table.Request{Key: keyOf(call, i)}
+	r := &table.Request{Key: Key(call, i)}
 	switch operation {
 	case "list":
 		return list(ctx, call, i)
@@ -168,7 +162,7 @@ func manage(ctx context.Context, call *node.Call, i int) (workflow.Items, error)
 		r.Do = table.Drop
 		r.Table, err = Reference(ctx, call, i)
 	default:
-		err = unknown(i, "operation", operation, "create", "list", "update", "delete")
+		err = node.Unknown(i, "operation", operation, "create", "list", "update", "delete")
 	}
 	if err != nil {
 		return nil, err
@@ -212,7 +206,7 @@ func list(ctx context.Context, call *node.Call, i int) (workflow.Items, error) {
 		return nil, err
 	}
 	if fields := []string{"name", "createdAt", "updatedAt"}; !slices.Contains(fields, field) {
-		return nil, unknown(i, "options.sortField", field, fields...)
+		return nil, node.Unknown(i, "options.sortField", field, fields...)
 	}
 	direction, err := call.String(ctx, i, "options.sortDirection", "asc")
 	if err != nil {

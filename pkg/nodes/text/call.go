@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -14,12 +13,6 @@ import (
 
 // maxFileBytes bounds the files that are taken apart in memory.
 const maxFileBytes = 32 << 20
-
-// unknown is the failure of a parameter with a value that the node does not know.
-func unknown(item int, path, value string, known ...string) error {
-	return node.OperationError(item, fmt.Sprintf("%q is not supported", value),
-		fmt.Sprintf("parameter %s: choose one of %s", path, strings.Join(known, ", ")))
-}
 
 // fileText reads the file that an item carries under a name as UTF-8.
 func fileText(ctx context.Context, call *node.Call, i int, name string) (string, error) {

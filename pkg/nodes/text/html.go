@@ -33,7 +33,7 @@ func HTML() *node.Type {
 			case "convertToHtmlTable":
 				return table(ctx, call)
 			}
-			return nil, unknown(0, "operation", operation, "convertToHtmlTable", "extractHtmlContent", "generateHtmlTemplate")
+			return nil, node.Unknown(0, "operation", operation, "convertToHtmlTable", "extractHtmlContent", "generateHtmlTemplate")
 		},
 	}
 }

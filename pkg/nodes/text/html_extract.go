@@ -90,7 +90,7 @@ func pagesOf(ctx context.Context, call *node.Call, i int) ([]string, error) {
 		return []string{page}, err
 	case "json":
 	default:
-		return nil, unknown(i, "sourceData", source, "json", "binary")
+		return nil, node.Unknown(i, "sourceData", source, "json", "binary")
 	}
 	raw := jsonobject.Parse(call.Input(0)[i].JSON).GetPath(name)
 	if raw == "" {
@@ -135,7 +135,7 @@ func wantedOf(ctx context.Context, call *node.Call, i int) (*extractions, error)
 			v.kind = "text"
 		case "attribute", "html", "text", "value":
 		default:
-			return nil, unknown(i, path+".returnValue", v.kind, "attribute", "html", "text", "value")
+			return nil, node.Unknown(i, path+".returnValue", v.kind, "attribute", "html", "text", "value")
 		}
 		if strings.TrimSpace(v.selector) == "" {
 			return nil, node.OperationError(i, fmt.Sprintf("The value %q has no CSS selector", v.key), "parameter "+path+".cssSelector")

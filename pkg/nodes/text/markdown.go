@@ -51,7 +51,7 @@ func markdownItem(ctx context.Context, call *node.Call, i int) (workflow.Item, e
 			result, err = htmlOf(text, o)
 		}
 	default:
-		return item, unknown(i, "mode", mode, "htmlToMarkdown", "markdownToHtml")
+		return item, node.Unknown(i, "mode", mode, "htmlToMarkdown", "markdownToHtml")
 	}
 	if err != nil {
 		return item, node.ParameterError(err, i, "options")

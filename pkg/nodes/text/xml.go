@@ -67,5 +67,5 @@ func xmlItem(ctx context.Context, call *node.Call, i int) (workflow.Item, error)
 		object.Set(property, jsonobject.Quote(text))
 		return workflow.Item{JSON: object.JSON()}, nil
 	}
-	return none, unknown(i, "mode", mode, "jsonToxml", "xmlToJson")
+	return none, node.Unknown(i, "mode", mode, "jsonToxml", "xmlToJson")
 }

@@ -4,18 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/reprise-engine/reprise/pkg/node"
 	"github.com/reprise-engine/reprise/pkg/nodes/jsonobject"
 	"github.com/reprise-engine/reprise/pkg/workflow"
 )
-
-// unknown is the failure of a parameter with a value that the node does not know.
-func unknown(item int, path, value string, known ...string) error {
-	return node.OperationError(item, fmt.Sprintf("%q is not supported", value),
-		fmt.Sprintf("parameter %s: choose one of %s", path, strings.Join(known, ", ")))
-}
 
 // oneByOne makes a node that turns each item into one.
 func oneByOne(convert func(ctx context.Context, call *node.Call, i int) (workflow.Item, error)) func(context.Context, *node.Call) (*node.Result, error) {

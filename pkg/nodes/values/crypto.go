@@ -48,7 +48,7 @@ func cryptoItem(ctx context.Context, call *node.Call, i int) (workflow.Item, err
 	case "encrypt", "decrypt":
 		value, err = encryption(ctx, call, i, action)
 	default:
-		err = unknown(i, "action", action, "decrypt", "encrypt", "generate", "hash", "hmac", "sign")
+		err = node.Unknown(i, "action", action, "decrypt", "encrypt", "generate", "hash", "hmac", "sign")
 	}
 	if err != nil {
 		return none, err
@@ -119,7 +119,7 @@ func encoded(ctx context.Context, call *node.Call, i int, data []byte) (string, 
 	}
 	text, ok := encode(data, encoding)
 	if !ok {
-		return "", unknown(i, "encoding", encoding, "hex", "base64")
+		return "", node.Unknown(i, "encoding", encoding, "hex", "base64")
 	}
 	return text, nil
 }
@@ -217,7 +217,7 @@ func randomText(ctx context.Context, call *node.Call, i int) (string, error) {
 	case "ascii":
 		return asciiText(random), nil
 	}
-	return "", unknown(i, "encodingType", encoding, "ascii", "base64", "hex", "uuid")
+	return "", node.Unknown(i, "encodingType", encoding, "ascii", "base64", "hex", "uuid")
 }
 
 // asciiText makes each byte a printable character. There are 94; the bytes beyond the

@@ -76,7 +76,7 @@ func encryption(ctx context.Context, call *node.Call, i int, action string) (str
 	case "asymmetric":
 		converted, err = withRSA(ctx, call, i, action, data)
 	default:
-		err = unknown(i, "mode", mode, "symmetric", "asymmetric")
+		err = node.Unknown(i, "mode", mode, "symmetric", "asymmetric")
 	}
 	if err != nil {
 		return "", err
@@ -95,7 +95,7 @@ func withPassphrase(ctx context.Context, call *node.Call, i int, action string, 
 	}
 	chosen, ok := ciphers[strings.ToLower(name)]
 	if !ok {
-		return nil, unknown(i, "cipher", name, "aes-256-gcm", "aes-192-gcm", "aes-128-gcm", "chacha20-poly1305")
+		return nil, node.Unknown(i, "cipher", name, "aes-256-gcm", "aes-192-gcm", "aes-128-gcm", "chacha20-poly1305")
 	}
 	passphrase, err := credentialText(ctx, call, i, "encryptionPassphrase")
 	if err != nil {

@@ -68,7 +68,7 @@ func dateTimeItem(ctx context.Context, call *node.Call, i int) (workflow.Item, e
 	}
 	operation, ok := operations[name]
 	if !ok {
-		return none, unknown(i, "operation", name, "addToDate", "extractDate", "formatDate", "getCurrentDate", "getTimeBetweenDates", "roundDate", "subtractFromDate")
+		return none, node.Unknown(i, "operation", name, "addToDate", "extractDate", "formatDate", "getCurrentDate", "getTimeBetweenDates", "roundDate", "subtractFromDate")
 	}
 	field, err := call.String(ctx, i, "outputFieldName", operation.field)
 	if err != nil {
@@ -180,7 +180,7 @@ func (d *dates) unit(path, fallback string) (string, error) {
 	}
 	unit, ok := unitOf(name)
 	if !ok {
-		return "", unknown(d.item, path, name, units...)
+		return "", node.Unknown(d.item, path, name, units...)
 	}
 	return unit, nil
 }
@@ -257,7 +257,7 @@ func (d *dates) difference() (string, error) {
 	for i, name := range asked {
 		unit, ok := unitOf(strings.TrimSpace(name))
 		if !ok {
-			return "", unknown(d.item, "units", name, units...)
+			return "", node.Unknown(d.item, "units", name, units...)
 		}
 		asked[i] = unit
 	}
@@ -296,7 +296,7 @@ func (d *dates) part() (string, error) {
 	}
 	value, ok := parts[name]
 	if !ok {
-		return "", unknown(d.item, "part", name, "year", "month", "week", "day", "hour", "minute", "second")
+		return "", node.Unknown(d.item, "part", name, "year", "month", "week", "day", "hour", "minute", "second")
 	}
 	return fmt.Sprint(value), nil
 }
@@ -325,5 +325,5 @@ func (d *dates) rounded() (string, error) {
 		}
 		return d.iso(addUnits(startOf(t, unit), 1, unit))
 	}
-	return "", unknown(d.item, "mode", mode, "roundDown", "roundUp")
+	return "", node.Unknown(d.item, "mode", mode, "roundDown", "roundUp")
 }

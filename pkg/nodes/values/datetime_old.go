@@ -40,7 +40,7 @@ func dateTimeOldItem(ctx context.Context, call *node.Call, i int) (workflow.Item
 	case "calculate":
 		value, err = d.oldCalculate()
 	default:
-		err = unknown(i, "action", action, "calculate", "format")
+		err = node.Unknown(i, "action", action, "calculate", "format")
 	}
 	if err != nil {
 		return none, err
@@ -98,7 +98,7 @@ func (d *dates) oldCalculate() (string, error) {
 		sign = -1
 	case "add":
 	default:
-		return "", unknown(d.item, "operation", operation, "add", "subtract")
+		return "", node.Unknown(d.item, "operation", operation, "add", "subtract")
 	}
 	unit, err := d.unit("timeUnit", "days")
 	if err != nil {

@@ -38,7 +38,7 @@ func jwtItem(ctx context.Context, call *node.Call, i int) (workflow.Item, error)
 	case "decode", "verify":
 		object, err = readToken(ctx, call, i, operation == "verify")
 	default:
-		err = unknown(i, "operation", operation, "decode", "sign", "verify")
+		err = node.Unknown(i, "operation", operation, "decode", "sign", "verify")
 	}
 	if err != nil {
 		return none, err
@@ -98,7 +98,7 @@ func signing(ctx context.Context, call *node.Call, i int) (*secrets, jwt.Signing
 	}
 	method := jwt.GetSigningMethod(algorithm)
 	if method == nil {
-		return nil, nil, unknown(i, "options.algorithm", algorithm, "HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "none")
+		return nil, nil, node.Unknown(i, "options.algorithm", algorithm, "HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "none")
 	}
 	return secret, method, nil
 }

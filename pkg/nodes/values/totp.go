@@ -30,7 +30,7 @@ func totp(ctx context.Context, call *node.Call, i int) (workflow.Item, error) {
 		return none, err
 	}
 	if operation != "generateSecret" {
-		return none, unknown(i, "operation", operation, "generateSecret")
+		return none, node.Unknown(i, "operation", operation, "generateSecret")
 	}
 	algorithm, err := call.String(ctx, i, "options.algorithm", "SHA1")
 	if err != nil {
@@ -38,7 +38,7 @@ func totp(ctx context.Context, call *node.Call, i int) (workflow.Item, error) {
 	}
 	newHash := hashOf(algorithm)
 	if newHash == nil {
-		return none, unknown(i, "options.algorithm", algorithm, hashNames()...)
+		return none, node.Unknown(i, "options.algorithm", algorithm, hashNames()...)
 	}
 	digits, err := call.Int(ctx, i, "options.digits", 6)
 	if err != nil {
