@@ -51,6 +51,9 @@ func secretsIn(name string, value any) []string {
 func secretTexts(name, text string) []string {
 	if isPublic(name) {
 		// A password may be part of an address.
+		if !strings.Contains(text, "@") {
+			return nil
+		}
 		if u, err := url.Parse(text); err == nil && u.User != nil {
 			if password, ok := u.User.Password(); ok {
 				return []string{password}

@@ -74,6 +74,10 @@ func PairedWithAll(n int) PairedItems {
 // MarshalJSON implements json.Marshaler.
 func (p PairedItems) MarshalJSON() ([]byte, error) {
 	if len(p) == 1 {
+		// What items nearly always have is written without a JSON encoder.
+		if one := p[0]; one.Input == 0 && one.SourceOverwrite == nil {
+			return append(strconv.AppendInt([]byte(`{"item":`), int64(one.Item), 10), '}'), nil
+		}
 		return json.Marshal(p[0])
 	}
 	return json.Marshal([]PairedItem(p))
